@@ -1,0 +1,61 @@
+"""Counterfoil executes tool calls that change the outside world, and knows afterwards what it knows.
+
+At most one effect per key, unless the earlier attempt is proven to have had none. When nothing can be proven, the
+verdict is `effect_unknown`, nothing is sent again, and a later look or a person decides.
+"""
+
+from counterfoil.arguments import Content, Secret
+from counterfoil.attempt import Effect, current_effect
+from counterfoil.clock import Clock, ManualClock, SystemClock
+from counterfoil.effect import Absent, Entry, Found, Incident, KeyPolicy, Proof, Row, Unclear, Verdict
+from counterfoil.errors import (
+    CounterfoilError,
+    DeadlinePassed,
+    Forbidden,
+    LedgerError,
+    LedgerUnavailable,
+    Rejected,
+    StaleVersion,
+    Throttled,
+    UsageError,
+)
+from counterfoil.observe import Observation
+from counterfoil.reconcile import Reconciled
+from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
+
+__all__ = [
+    "ALL_ARGUMENTS",
+    "Absent",
+    "AsyncExecutor",
+    "Clock",
+    "Content",
+    "CounterfoilError",
+    "DeadlinePassed",
+    "Effect",
+    "Entry",
+    "Executor",
+    "Forbidden",
+    "Found",
+    "Incident",
+    "KeyPolicy",
+    "LedgerError",
+    "LedgerUnavailable",
+    "ManualClock",
+    "Observation",
+    "Policy",
+    "Proof",
+    "Reconciled",
+    "Rejected",
+    "Row",
+    "Secret",
+    "StaleVersion",
+    "SystemClock",
+    "Throttled",
+    "Tool",
+    "Unclear",
+    "UsageError",
+    "Verdict",
+    "current_effect",
+    "tool",
+]

@@ -1,0 +1,180 @@
+"""What may be asked of the ledger: one frozen value per change, and the answer to it.
+
+Owns the shapes that flow and ledger exchange (over the runner). Decides nothing: `transition` does. Durations end in
+`_us` and are microseconds; instants are the ledger's microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from counterfoil.effect import Found, Proof, Row, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The tool's declared times, as they were at begin. They are stored with the row, so that a host with a newer,
+    shorter grace cannot judge an older attempt (protocol F3)."""
+
+    timeout_us: int
+    grace_us: int | None
+    review_us: int
+    audit_us: int
+    retention_us: int | None = None
+    concurrent: bool = False
+    replays_refusals: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        return self.retention_us is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The ledger's time at a change. Boot id and boot time are known only where the host's clock is the ledger's
+    (SQLite): there the smaller of two elapsed times counts (protocol F10)."""
+
+    now: int
+    margin_us: int
+    boot_id: str | None = None
+    boot_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Begin an attempt: insert the effect as unknown, or start again where the begin predicate permits it.
+
+    `claim_id` is fresh for each begin and the same when a begin whose reply was lost is asked again (protocol F8).
+    `fresh` says that a reading found no row; it only chooses which statement goes out before the other.
+    """
+
+    key: bytes
+    id: str
+    tenant: str
+    tool: str
+    task: str
+    turn: int | None
+    call_id: str | None
+    occurrence: str
+    fingerprint: bytes
+    canonical_version: int
+    arguments: str
+    echo: str
+    holder: str
+    claim_id: str
+    terms: Terms
+    fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """A value ready for the ledger: JSON text, or size and digest of one that could not be stored, and a note why."""
+
+    text: str | None
+    size: int
+    digest: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleReturned:
+    """The attempt returned. No guard but the key (protocol F12): a success always latches."""
+
+    key: bytes
+    attempt: int
+    actor: str
+    provider_key: str
+    value: StoredValue
+    reference: str | None = None
+    code: str = "ok"
+    key_unused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleClosed:
+    """The attempt proved by itself that it had no effect (P1). It speaks for its own attempt alone (protocol F1)."""
+
+    key: bytes
+    attempt: int
+    actor: str
+    proof: Proof
+    code: str
+    reason: str
+    status: int | None = None
+    speaks_for_key: bool = False
+    key_unused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleLost:
+    """The attempt proved nothing. Ends the lease; guarded by the fence."""
+
+    key: bytes
+    attempt: int
+    actor: str
+    reason: str
+    code: str = "effect_unknown"
+    key_unused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleLook:
+    """What a look answered. `asked_at` (and `asked_boot_us`) were taken before the question was asked (protocol F4)."""
+
+    key: bytes
+    actor: str
+    asked_at: int
+    asked_boot_id: str | None = None
+    asked_boot_us: int | None = None
+    found: Found[None] | None = None
+    value: StoredValue | None = None
+    unclear: str | None = None
+    code: str = "verified"
+
+    @property
+    def absent(self) -> bool:
+        return self.found is None and self.unclear is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """The function still runs past its deadline: the last possible send moves on (protocol F2, N2). Unfenced."""
+
+    key: bytes
+    attempt: int
+    actor: str
+    noted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolve:
+    """A named person decides, bound to the version that was read."""
+
+    key: bytes
+    verdict: Verdict
+    by: str
+    why: str
+    version: int
+    value: StoredValue | None = None
+
+
+Change: TypeAlias = Begin | SettleReturned | SettleClosed | SettleLost | SettleLook | Push | Resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The change was written (or had been, when it is asked again): the row as it is now."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The guard did not hold: the row as it is now (None where there is none), and which guard."""
+
+    row: Row | None
+    guard: str
+
+
+Answer: TypeAlias = Applied | Declined

@@ -1,0 +1,97 @@
+"""What the model may be told: one table of codes. Messages and `docs/reference/codes.md` come from it.
+
+Owns code, verdict, class, what a retry needs, whether the run stops, and the template of the ONE next action.
+No row of an unknown effect may invite a retry, another key, or another wording.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Category(StrEnum):
+    """Whose move it is: nobody's, the model's with other arguments, the same call's a little later, a person's."""
+
+    DONE = "done"
+    RECOVERABLE = "recoverable"
+    RETRYABLE = "retryable"
+    TERMINAL = "terminal"
+
+
+class Retry(StrEnum):
+    """What the next call needs."""
+
+    NEVER = "never"
+    CHANGE_ARGUMENTS = "change_arguments"
+    AFTER = "after"
+    CHECK = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row. `verdict` is "any" where the row of the effect decides. In the templates stand {tool}, {effect_id},
+    {seconds}, {field}, {known}."""
+
+    name: str
+    verdict: str
+    category: Category
+    retry: Retry
+    stop: bool
+    ok: bool
+    reason: str
+    next_action: str
+
+
+_UNKNOWN_ACTION: Final = (
+    "Do not call {tool} for this again, in any wording. Call check_effect with effect_id {effect_id} in {seconds} s."
+)
+
+_ROWS: Final = (
+    Code("ok", "effect_applied", Category.DONE, Retry.NEVER, False, True,
+         "It is done.", "Go on; do not call {tool} for this again."),
+    Code("read", "no_effect", Category.DONE, Retry.NEVER, False, True,
+         "It was read.", "Go on."),
+    Code("verified", "effect_applied", Category.DONE, Retry.NEVER, False, True,
+         "The answer was lost, and looking showed that it had been carried out.",
+         "Go on; do not call {tool} for this again."),
+    Code("replayed", "effect_applied", Category.DONE, Retry.NEVER, False, True,
+         "It had been done before; this is the stored result, nothing was sent again.",
+         "Go on. Only if another one is really wanted, ask for a further occurrence of it."),
+    Code("value_not_stored", "effect_applied", Category.DONE, Retry.NEVER, False, True,
+         "It is done; its result could not be kept.", "Go on; do not call {tool} for this again."),
+    Code("in_progress", "effect_unknown", Category.TERMINAL, Retry.CHECK, False, False,
+         "Another call for the same thing is under way.", _UNKNOWN_ACTION),
+    Code("effect_unknown", "effect_unknown", Category.TERMINAL, Retry.CHECK, False, False,
+         "The answer was lost: it may have been carried out, or may still be.", _UNKNOWN_ACTION),
+    Code("incomplete", "effect_applied", Category.TERMINAL, Retry.NEVER, True, False,
+         "A part of it was carried out, a part was not.", "Stop and report this to a person; do not call {tool} again."),
+    Code("applied_more_than_once", "effect_applied", Category.TERMINAL, Retry.NEVER, True, False,
+         "It was carried out, and more than one match was found.",
+         "Report this to a person; do not call {tool} for this again."),
+    Code("invalid_arguments", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "The arguments are not valid.", "Correct {field} and call {tool} again."),
+    Code("unknown_tool", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "There is no tool of this name.", "Call one of the known tools: {known}."),
+    Code("not_found", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "Nothing has this name.", "Correct {field} and call {tool} again."),
+    Code("rejected", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "It was refused; nothing happened.", "Change {field} and call {tool} again, or report the refusal."),
+    Code("key_conflict", "any", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "The same {field} was used before with other arguments; nothing was sent or changed.",
+         "Keep the earlier call, or use another {field} if a separate one is really wanted."),
+    Code("rate_limited", "no_effect", Category.RETRYABLE, Retry.AFTER, False, False,
+         "Too many requests; nothing happened.", "Call {tool} again with the same arguments in {seconds} s."),
+    Code("unavailable", "no_effect", Category.RETRYABLE, Retry.AFTER, False, False,
+         "The request did not arrive; nothing happened.",
+         "Call {tool} again with the same arguments in {seconds} s, or report that it is not available."),
+    Code("forbidden", "no_effect", Category.TERMINAL, Retry.NEVER, True, False,
+         "It is not permitted; nothing happened.", "Stop and report this to a person; do not call {tool} again."),
+    Code("ledger_unavailable", "any", Category.TERMINAL, Retry.AFTER, False, False,
+         "The record of effects cannot be used now.",
+         "Do not call {tool} now. Wait {seconds} s and check before anything is done again, or report this."),
+)  # fmt: skip
+
+CODES: Final = MappingProxyType({row.name: row for row in _ROWS})

@@ -1,0 +1,136 @@
+"""What stands in `@tool(...)`, and every way in which it can contradict itself.
+
+Owns the refusals that need no look at the arguments. Each text says how to mend it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, get_args
+
+from counterfoil.effect import Sends
+from counterfoil.errors import UsageError
+from counterfoil.identity import AllArguments
+from counterfoil.policy import Policy
+
+Key: TypeAlias = tuple[str, ...] | AllArguments
+
+RESERVED: Final = frozenset({"check_effect"})
+"""Names of tools that are built in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """The arguments of `@tool(...)`, as they were given."""
+
+    key: Key | None
+    name: str | None
+    read_only: bool
+    repeatable: bool
+    idempotent: bool
+    sends: Sends
+    rejects: tuple[type[Exception], ...]
+    policy: Policy
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names in the key; () where it is `ALL_ARGUMENTS` or left out."""
+        return self.key if isinstance(self.key, tuple) else ()
+
+    def check(self, name: str, description: str, *, takes_effect: bool) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            UsageError: the first contradiction.
+        """
+        for problem in self._contradictions(name, description, takes_effect):
+            raise UsageError(f"the tool {name}: {problem}")
+
+    def _contradictions(self, name: str, description: str, takes_effect: bool) -> Iterator[str]:
+        if not _NAME.fullmatch(name):
+            yield f"its name {name!r} is not 1 to 64 of a-z, A-Z, 0-9, _ and -; give name=..."
+        if name in RESERVED:
+            yield "this name is built in; give another one with name=..."
+        if _is_other(self.policy, Policy):
+            yield "policy= takes a Policy, for example Policy(timeout_s=10, grace_s=60)"
+        if self.sends not in get_args(Sends):
+            yield f'sends={self.sends!r} is none of "anywhere", "once", "marked"'
+        yield from _about_rejects(self.rejects)
+        if self.read_only:
+            yield from self._about_reading()
+            return
+        if not description:
+            yield "it has no docstring, and a model would not know when to use it; say what it does in the world"
+        yield from self._about_key()
+        if self.policy.key_policy is not None and not takes_effect:
+            yield "a key policy needs effect.provider_key; make effect: Effect the first parameter and send the key"
+        if self.idempotent and self.policy.idempotent_window_s is None:
+            yield (
+                "idempotent=True needs Policy(idempotent_window_s=...): an old request that is sent again must not "
+                "overwrite a newer one"
+            )
+
+    def _about_key(self) -> Iterator[str]:
+        if self.key is None or self.key == ():
+            yield (
+                "it changes the world and has no key=; name the arguments that say which effect is meant, "
+                'for example key=("order",), or take ALL_ARGUMENTS; if it only reads, say read_only=True'
+            )
+        elif _is_other(self.key, tuple | AllArguments) or any(_is_other(one, str) for one in self.key_names):
+            yield f'key={self.key!r} is no tuple of names; write key=("order",) with the comma, or ALL_ARGUMENTS'
+
+    def _about_reading(self) -> Iterator[str]:
+        useless = {
+            "key": self.key is not None,
+            "sends": self.sends != "anywhere",
+            "repeatable": self.repeatable,
+            "idempotent": self.idempotent,
+            "policy.key_policy": self.policy.key_policy is not None,
+        }
+        for word, given in useless.items():
+            if given:
+                yield f"it is read_only, so {word} has no meaning; drop it, or drop read_only if it changes the world"
+
+
+# ---------------------------------------------------------------- details
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_LOST: Final = re.compile(r"timeout|timedout|^APIConnectionError$", re.IGNORECASE)
+
+
+def _is_other(value: Any, wanted: Any) -> bool:
+    """True where the declared type was not obeyed: who does not check types finds out here."""
+    return not isinstance(value, wanted)
+
+
+def _about_rejects(rejects: Any) -> Iterator[str]:
+    if not isinstance(rejects, tuple):
+        yield f"rejects={rejects!r} is no tuple; write rejects=(CardError,) with the comma"
+        return
+    for one in rejects:
+        if not (isinstance(one, type) and issubclass(one, Exception)) or one is Exception:
+            yield f"rejects names {one!r}; list exception classes that mean a refusal, none as wide as Exception"
+            return
+        lost = _lost_answer(one)
+        if lost:
+            yield (
+                f"rejects names {one.__name__}, and so {lost}: after a lost answer nobody knows what was done; "
+                "list the classes that mean a refusal one by one"
+            )
+
+
+def _lost_answer(listed: type[Exception]) -> str | None:
+    """The name of a class that means a lost answer and that `listed` is, or covers within its own library."""
+    for owner in listed.__mro__:
+        if _LOST.search(owner.__name__):
+            return owner.__name__
+    library = listed.__module__.partition(".")[0]
+    waiting = list(listed.__subclasses__())
+    while waiting:
+        below = waiting.pop()
+        if below.__module__.partition(".")[0] == library and _LOST.search(below.__name__):
+            return below.__name__
+        waiting.extend(below.__subclasses__())
+    return None

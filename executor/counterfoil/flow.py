@@ -1,0 +1,364 @@
+"""ONE CALL, as a pure generator of typed steps: validate and guard are done before, everything after stands here.
+
+Owns the order of things: read, begin, attempt, settle, look, wait, answer. No I/O, no clock, no SQL, no randomness:
+each `yield` is a step that a shell carries out and answers, and a point where a crash may fall. Whether an attempt may
+begin is not decided here but by the ledger's write; this only asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from counterfoil.changes import Answer, Applied, Change, Declined, SettleClosed, SettleLost, SettleReturned
+from counterfoil.effect import MICROSECONDS, Lost, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.observe import Observation, Words, about, of_read
+from counterfoil.steps import FULL, Ask, Attempt, AttemptEnd, Flow, Read, Request, Sight, Sleep, Start, Started, Write, do
+from counterfoil.telling import applied_words, ending_words, refused_words
+
+POLL_FIRST_S = 0.05
+POLL_SLOWEST_S = 0.5
+LOOK_SLOWEST_S = 5.0
+# Guards of a resend that waiting does not lift.
+LASTING_GUARDS = frozenset({"unknown", "key_expired", "too_many_attempts"})
+
+
+@dataclass(slots=True)
+class _Course:
+    """What this call has done so far. `patience_s` is what is left of its waiting."""
+
+    patience_s: float
+    used: int = 0
+    looks: int = 0
+    looked: bool = False
+    waited: bool = False
+    polls: int = 0
+    sent: bool = False
+    certain: bool = False
+    resend_over: bool = False
+    end: AttemptEnd | None = None
+
+    @property
+    def mine(self) -> bool:
+        """True when an attempt of this call itself returned."""
+        return self.end is not None and isinstance(self.end.outcome, Returned)
+
+
+def call(request: Request) -> Flow[Observation]:
+    """One call of one effect, from its first reading to what the model is told."""
+    course = _Course(request.patience_s)
+    row: Row | None = None
+    try:
+        row = yield from do(Read(request.key))
+        course.certain = row is None or row.verdict is Verdict.NO_EFFECT
+        while True:
+            step = yield from _advance(request, course, row)
+            if isinstance(step, Observation):
+                return step
+            row = step
+    except LedgerUnavailable as trouble:
+        return _without_ledger(request, course, row, trouble)
+
+
+def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+    """One move: an observation ends the call, a row (or None) is the state to go on from."""
+    if row is None:
+        return (yield from _begin(request, course, row))
+    if row.fingerprint != request.fingerprint:
+        yield from do(Sight(row, "key_conflict"))
+        return _conflict(request, row)
+    match row.verdict:
+        case Verdict.EFFECT_APPLIED:
+            return (yield from _tell_applied(request, course, row))
+        case Verdict.NO_EFFECT:
+            return (yield from _go_on_from_none(request, course, row))
+        case Verdict.EFFECT_UNKNOWN:
+            if row.live:
+                return (yield from _wait(request, course, row))
+            return (yield from _doubt(request, course, row))
+        case _:
+            assert_never(row.verdict)
+
+
+# ---------------------------------------------------------------- begin, attempt, settle
+
+
+def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+    started = yield from do(Start(fresh=row is None))
+    match started.answer:
+        case Declined(found, guard):
+            course.certain = False
+            if started.interrupt is not None:
+                raise started.interrupt
+            if guard == FULL:
+                return _no_room(request, row)
+            course.resend_over |= guard in LASTING_GUARDS
+            return _still_there(found)
+        case Applied(begun):
+            course.certain = False
+            return (yield from _attempt(request, course, row, begun, started))
+
+
+def _attempt(
+    request: Request, course: _Course, row: Row | None, begun: Row, started: Started
+) -> Flow[Observation | Row | None]:
+    resend = row is not None and row.verdict is Verdict.EFFECT_UNKNOWN
+    if started.interrupt is not None:
+        end = AttemptEnd(NeverSent("cancelled before the start", retryable=False), interrupt=started.interrupt)
+    else:
+        course.used += 1
+        course.sent = True
+        end = yield from do(Attempt(begun, started.deadline, resend))
+    course.end = end
+    answer = yield from do(Write(settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key)))
+    if end.interrupt is not None:
+        raise end.interrupt
+    if resend and isinstance(end.outcome, NeverSent) and not end.outcome.retryable:
+        course.resend_over = True
+    found = _still_there(answer.row)
+    course.sent = False
+    return found
+
+
+def _still_there(row: Row | None) -> Row:
+    """A row that was seen and is gone means another ledger, or a restored one: nothing may be begun on that."""
+    if row is None:
+        raise LedgerUnavailable("an effect has vanished from the ledger", certain=False)
+    return row
+
+
+def _no_room(request: Request, row: Row | None) -> Observation:
+    if row is not None and row.verdict is Verdict.EFFECT_UNKNOWN:
+        return about(row, Words(tool=request.tool, code="effect_unknown"))
+    reason = "Too many calls are under way here, so nothing was sent."
+    return about(row, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_max_s))
+
+
+def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
+    """The change that the end of an attempt of `row` asks the ledger for."""
+    match end.outcome:
+        case Returned(_, reference):
+            assert end.value is not None
+            code = "ok" if end.value.text is not None else "value_not_stored"
+            return SettleReturned(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                provider_key=row.provider_key,
+                value=end.value,
+                reference=reference or end.reference,
+                code=code,
+                key_unused=end.key_unused,
+            )
+        case Refused() as refused:
+            return SettleClosed(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                proof=Proof.REJECTED,
+                code=refused.code,
+                reason=refused.reason,
+                status=refused.status,
+                speaks_for_key=speaks_for_key,
+                key_unused=end.key_unused,
+            )
+        case NeverSent(reason):
+            return SettleClosed(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                proof=Proof.NEVER_SENT,
+                code="unavailable",
+                reason=reason,
+            )
+        case Lost(reason):
+            return SettleLost(key=row.key, attempt=row.attempts, actor=actor, reason=reason, key_unused=end.key_unused)
+        case _:
+            assert_never(end.outcome)
+
+
+# ---------------------------------------------------------------- where there is no effect
+
+
+def _go_on_from_none(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
+    if course.waited:
+        # A waiter answers with the end of the attempt that it waited for: it does not begin (protocol F25).
+        yield from do(Sight(row, row.code or "unavailable"))
+        return about(row, ending_words(request.tool, request.echo, row))
+    if course.end is None:
+        return (yield from _begin(request, course, row))
+    pause = _pause_before_next(request, course, row)
+    if pause is None:
+        return about(row, _refusal_words(request, course, row))
+    if pause:
+        yield from _sleep(course, pause, jitter=not _asked_to_wait(course.end.outcome))
+    return (yield from _begin(request, course, row))
+
+
+def _asked_to_wait(outcome: Outcome) -> bool:
+    return isinstance(outcome, Refused) and outcome.retry_after_s is not None
+
+
+def _pause_before_next(request: Request, course: _Course, row: Row) -> float | None:
+    """Seconds to wait before the next attempt of this call; None when there is to be none."""
+    if course.used >= request.attempts_max:
+        return None
+    outcome = course.end.outcome if course.end is not None else None
+    back_off = min(request.wait_s * 2 ** max(0, course.used - 1), request.wait_max_s)
+    match outcome:
+        case NeverSent(_, retryable) if row.proof is Proof.NEVER_SENT:
+            pause = back_off if retryable else None
+        case Refused(code="rate_limited") as refused if row.proof is Proof.REJECTED:
+            pause = back_off if refused.retry_after_s is None else refused.retry_after_s
+        case Refused() if row.proof is Proof.REJECTED:
+            pause = None
+        case _:  # absence has been waited for already
+            pause = 0.0
+    return pause if pause is not None and pause <= course.patience_s else None
+
+
+def _refusal_words(request: Request, course: _Course, row: Row) -> Words:
+    outcome = course.end.outcome if course.end is not None else None
+    if isinstance(outcome, Refused) and row.proof is Proof.REJECTED:
+        return refused_words(request.tool, request.echo, outcome)
+    return ending_words(request.tool, request.echo, row)
+
+
+# ---------------------------------------------------------------- where nothing is known
+
+
+def _wait(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
+    """Another call works on it: wait for its end, then say that it is in progress."""
+    course.waited = True
+    pause = min(POLL_FIRST_S * 1.5**course.polls, POLL_SLOWEST_S)
+    if pause > course.patience_s:
+        yield from do(Sight(row, "in_progress"))
+        return about(row, Words(tool=request.tool, code="in_progress"))
+    course.polls += 1
+    yield from _sleep(course, pause)
+    return _still_there((yield from do(Read(request.key))))
+
+
+def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
+    """Nobody works on it and nothing is proven: look, or send the same again under its key, or say unknown."""
+    if request.looks and not course.looked:
+        asked = yield from do(Ask(row))
+        course.patience_s -= asked.took_s
+        course.looks += 1
+        course.looked = True
+        return _still_there((yield from do(Write(asked.look))).row)
+    if _may_resend(request, course):
+        begun = yield from _begin(request, course, row)
+        if not isinstance(begun, Row) or begun.version != row.version:
+            course.looked = False
+            return begun
+    pause = _pause_before_look(request, course, row)
+    if pause is None:
+        yield from do(Sight(row, "effect_unknown"))
+        return about(row, Words(tool=request.tool, code="effect_unknown"))
+    yield from _sleep(course, pause)
+    course.looked = False
+    return _still_there((yield from do(Read(request.key))))
+
+
+def _may_resend(request: Request, course: _Course) -> bool:
+    """Whether it is worth asking for P2: the ledger decides whether it holds."""
+    return request.keyed and not course.resend_over and not course.waited and course.used < request.attempts_max
+
+
+def _pause_before_look(request: Request, course: _Course, row: Row) -> float | None:
+    """Seconds until it is worth looking (or sending under the key) again; None when patience ends before."""
+    if not request.looks and not _may_resend(request, course):
+        return None
+    pause = min(request.wait_s * 2 ** max(0, course.looks - 1), LOOK_SLOWEST_S)
+    for instant in (row.absent_from, row.sends_until):
+        if instant is not None and row.now <= instant:
+            pause = min(pause, (instant - row.now + 1000) / MICROSECONDS)
+    return pause if pause <= course.patience_s else None
+
+
+def _sleep(course: _Course, seconds: float, *, jitter: bool = False) -> Flow[None]:
+    course.patience_s -= seconds
+    yield from do(Sleep(seconds, jitter))
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observation]:
+    words = applied_words(request.tool, row, mine=course.mine, looked=course.looks > 0)
+    if not course.mine:
+        yield from do(Sight(row, words.code))
+    return about(row, words, replayed=words.code == "replayed")
+
+
+def _conflict(request: Request, row: Row) -> Observation:
+    words = Words(tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo)
+    return about(row, words, verdict=Verdict.NO_EFFECT)
+
+
+def _without_ledger(request: Request, course: _Course, row: Row | None, trouble: LedgerUnavailable) -> Observation:
+    """The ledger fails under the call. Only what was surely not sent is called no_effect."""
+    untouched = course.certain and not course.sent and trouble.certain
+    if untouched:
+        reason = "The record of effects cannot be written now, so nothing was sent."
+    elif course.sent:
+        reason = "It was carried out or may have been; its record is pending."
+    else:
+        reason = "The record of effects cannot be read now; this call sent nothing."
+    words = Words(tool=request.tool, code="ledger_unavailable", reason=reason, retry_after_s=request.wait_max_s)
+    return about(row, words, verdict=Verdict.NO_EFFECT if untouched else Verdict.EFFECT_UNKNOWN)
+
+
+def read_only(request: Request) -> Flow[Observation]:
+    """One call of a tool that changes nothing: no row, and a lost answer may simply be asked again."""
+    pause = request.wait_s
+    for attempt in range(1, request.attempts_max + 1):
+        started = yield from do(Start(fresh=True))
+        if isinstance(started.answer, Declined):
+            return _no_room(request, None)
+        end = yield from do(Attempt(started.answer.row, started.deadline, False))
+        if end.interrupt is not None:
+            raise end.interrupt
+        match end.outcome:
+            case Returned():
+                assert end.value is not None
+                return of_read(request.tool, end.value.text, end.value.note)
+            case Refused(code="rate_limited", retry_after_s=seconds) as refused:
+                pause = pause if seconds is None else seconds
+                if attempt == request.attempts_max or pause > request.patience_s:
+                    return about(None, refused_words(request.tool, request.echo, refused))
+            case Refused() as refused:
+                return about(None, refused_words(request.tool, request.echo, refused))
+            case NeverSent() | Lost():
+                if attempt == request.attempts_max or pause > request.patience_s:
+                    break
+            case _:
+                assert_never(end.outcome)
+        yield from do(Sleep(pause, jitter=True))
+        pause = min(pause * 2, request.wait_max_s)
+    reason = "It did not answer; a tool that only reads changes nothing."
+    return about(None, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_max_s))
+
+
+def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
+    """What is known of an effect now; an unknown one that nobody works on is looked at once. It never sends."""
+    looked = row.verdict is Verdict.EFFECT_UNKNOWN and not row.live and looks
+    if looked:
+        row = _still_there((yield from settle_doubt(row)).row)
+    match row.verdict:
+        case Verdict.EFFECT_APPLIED:
+            return about(row, applied_words(tool, row, mine=False, looked=looked))
+        case Verdict.EFFECT_UNKNOWN:
+            return about(row, Words(tool=tool, code="in_progress" if row.live else "effect_unknown"))
+        case Verdict.NO_EFFECT:
+            return about(row, ending_words(tool, None, row))
+        case _:
+            assert_never(row.verdict)
+
+
+def settle_doubt(row: Row) -> Flow[Answer]:
+    """One look at an effect, written down. It never sends. For reconcile and `check_effect`."""
+    asked = yield from do(Ask(row))
+    return (yield from do(Write(asked.look)))

@@ -1,0 +1,200 @@
+"""Everything that only reads: effects, their history, doubts, incidents. For people who audit the ledger.
+
+Never writes and never creates. Instants leave as text in UTC with offset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from counterfoil.effect import MICROSECONDS, Entry, Incident, Row, Verdict
+from counterfoil.errors import LedgerUnavailable, UsageError
+from counterfoil.ledger.connect import READS
+from counterfoil.ledger.ledger import Ledger
+from counterfoil.ledger.rows import COLUMNS, to_row
+from counterfoil.ledger.schema import effects, entries, incidents, sightings
+
+T = TypeVar("T")
+
+
+def instant_text(instant: int | None) -> str | None:
+    """An instant as ISO 8601 in UTC with offset.
+
+    Example:
+        >>> instant_text(0)
+        '1970-01-01T00:00:00.000000+00:00'
+    """
+    if instant is None:
+        return None
+    seconds, rest = divmod(instant, MICROSECONDS)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest).isoformat(timespec="microseconds")
+
+
+def described(row: Row) -> dict[str, Any]:
+    """An effect as JSON data, for people: instants as text, no keys of bytes."""
+    return {
+        "effect_id": row.id,
+        "tenant": row.tenant,
+        "tool": row.tool,
+        "task": row.task,
+        "verdict": str(row.verdict),
+        "proof": None if row.proof is None else str(row.proof),
+        "code": row.code,
+        "reason": row.reason,
+        "attempts": row.attempts,
+        "open_attempts": row.open_attempts.bit_count(),
+        "version": row.version,
+        "count": row.count,
+        "complete": row.complete,
+        "references": list(row.references),
+        "arguments": json.loads(row.echo),
+        "value": None if row.value is None else json.loads(row.value),
+        "value_note": row.value_note,
+        "provider_keys": list(row.provider_keys),
+        "looks": row.looks,
+        "live": row.live,
+        "created_at": instant_text(row.created_at),
+        "begun_at": instant_text(row.begun_at),
+        "updated_at": instant_text(row.updated_at),
+        "lease_until": instant_text(row.lease_until),
+        "sends_until": instant_text(row.sends_until),
+        "absent_from": instant_text(row.absent_from),
+        "look_at": instant_text(row.look_at),
+        "age_s": round((row.now - row.begun_at) / MICROSECONDS, 3),
+    }
+
+
+class Audit:
+    """Reading the ledger. `tenant` None sees all tenants.
+
+    Raises (each method):
+        LedgerUnavailable: the database does not answer.
+    """
+
+    def __init__(self, ledger: Ledger, *, tenant: str | None = None) -> None:
+        self._ledger = ledger
+        self._tenant = tenant
+
+    def effects(
+        self,
+        *,
+        verdict: Verdict | str | None = None,
+        tool: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        since: datetime | None = None,
+        where: Mapping[str, str] | None = None,
+        limit: int = 100,
+    ) -> list[Row]:
+        """Effects, newest first. `since` is an aware instant; `where` compares arguments, as text, by name.
+
+        Raises:
+            UsageError: a naive `since`, or a verdict that does not exist.
+        """
+        condition = self._mine()
+        if verdict is not None:
+            condition &= effects.c.verdict == str(_verdict(verdict))
+        for column, wanted in ((effects.c.tool, tool), (effects.c.task, task), (effects.c.tenant, tenant)):
+            if wanted is not None:
+                condition &= column == wanted
+        if since is not None:
+            if since.tzinfo is None:
+                raise UsageError("since needs a UTC offset, for example 2026-03-04T09:00:00+00:00")
+            condition &= effects.c.created_at >= round(since.timestamp() * MICROSECONDS)
+        order = (effects.c.created_at.desc(), effects.c.id)
+        if not where:
+            return self._rows(condition, order, limit)
+        rows = self._rows(condition, order, None)
+        return [row for row in rows if _matches(row, where)][:limit]
+
+    def effect(self, name: str) -> Row:
+        """The effect of a public id, or of the beginning of one that is enough to tell it.
+
+        Raises:
+            UsageError: there is none, or more than one.
+        """
+        wanted = name.lower() if name.lower().startswith("cf-") else f"cf-{name.lower()}"
+        escaped = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        condition = self._mine() & effects.c.id.like(f"{escaped}%", escape="\\")
+        rows = self._rows(condition, (effects.c.id,), 2)
+        exact = [row for row in rows if row.id == wanted]
+        if len(rows) > 1 and not exact:
+            raise UsageError("more than one effect begins like this: give more of its id")
+        if not rows:
+            raise UsageError("no effect has this id")
+        return (exact or rows)[0]
+
+    def history(self, effect_id: str) -> list[Entry]:
+        """The entries of an effect, oldest first.
+
+        Raises:
+            UsageError: no effect has this id.
+        """
+        key = self.effect(effect_id).key
+        asked = sa.select(entries).where(entries.c.key == key).order_by(entries.c.seq)
+        return [Entry(one.seq, one.attempt, one.event, one.actor, dict(one.detail), one.at) for one in self._all(asked)]
+
+    def sightings(self, effect_id: str) -> list[dict[str, Any]]:
+        """The calls that were answered from the ledger, oldest first."""
+        key = self.effect(effect_id).key
+        asked = sa.select(sightings).where(sightings.c.key == key).order_by(sightings.c.number)
+        return [
+            {"call_id": one.call_id, "task": one.task, "turn": one.turn, "code": one.code, "at": instant_text(one.at)}
+            for one in self._all(asked)
+        ]
+
+    def doubts(self, *, limit: int = 1000) -> list[Row]:
+        """Unknown effects, oldest first."""
+        condition = self._mine() & (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN))
+        return self._rows(condition, (effects.c.begun_at, effects.c.id), limit)
+
+    def incidents(self, *, closed: bool = False, limit: int = 1000) -> list[Incident]:
+        """Open incidents (with `closed=True`, all), newest first."""
+        condition: Any = sa.true() if closed else incidents.c.closed_at.is_(None)
+        if self._tenant is not None:
+            condition &= incidents.c.tenant == self._tenant
+        asked = sa.select(incidents).where(condition).order_by(incidents.c.number.desc()).limit(limit)
+        return [
+            Incident(one.number, one.effect_id, one.tool, one.kind, dict(one.detail), one.at, one.closed_at)
+            for one in self._all(asked)
+        ]
+
+    def _mine(self) -> Any:
+        return sa.true() if self._tenant is None else effects.c.tenant == self._tenant
+
+    def _rows(self, condition: Any, order: tuple[Any, ...], limit: int | None) -> list[Row]:
+        now = self._ledger.now()
+        asked = sa.select(*COLUMNS).where(condition).order_by(*order).limit(limit)
+        return self._read(lambda connection: [to_row(one, now) for one in connection.execute(asked).mappings()])
+
+    def _all(self, asked: Any) -> list[Any]:
+        return self._read(lambda connection: list(connection.execute(asked)))
+
+    def _read(self, question: Callable[[sa.Connection], T]) -> T:
+        engine = self._ledger.engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
+        try:
+            with engine.connect() as connection:
+                return question(connection)
+        except sa.exc.SQLAlchemyError:
+            raise LedgerUnavailable("the ledger's database does not answer", certain=True) from None
+
+
+def _verdict(name: Verdict | str) -> Verdict:
+    try:
+        return Verdict(name)
+    except ValueError:
+        raise UsageError(f"a verdict is one of {', '.join(Verdict)}") from None
+
+
+def _matches(row: Row, where: Mapping[str, str]) -> bool:
+    arguments = json.loads(row.echo)
+    return isinstance(arguments, dict) and all(_text(arguments.get(name)) == wanted for name, wanted in where.items())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

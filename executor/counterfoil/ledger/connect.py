@@ -1,0 +1,186 @@
+"""Opening a ledger: the engine, how its connections behave, and the check before use.
+
+Owns URLs, pragmas and session settings. Never renders a driver's message: those carry hosts, parameters and rows.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+
+from counterfoil.errors import LedgerError, LedgerUnavailable, UsageError
+from counterfoil.ledger import schema
+
+READS = "counterfoil_reads"
+_BUSY_TIMEOUT_S = 5.0
+_WAL_PAGES = 10_000
+_POOL_SIZE = 16
+
+
+def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool = False) -> sa.Engine:
+    """An engine for the ledger at a URL, checked: reachable, of this schema version, durable.
+
+    A new SQLite file is created (unless `create=False`); a server's database is made by `counterfoil db upgrade`.
+
+    Raises:
+        UsageError: not a URL of SQLite or of PostgreSQL with psycopg, or its driver is not installed.
+        LedgerError: missing, unreachable, another schema version, not durable.
+    """
+    engine = ledger if isinstance(ledger, sa.Engine) else _engine(_url(ledger), read_only)
+    if engine.dialect.name not in ("sqlite", "postgresql"):
+        raise UsageError("a ledger lives in SQLite or PostgreSQL: give sqlite:///FILE or postgresql+psycopg://…")
+    if isinstance(ledger, sa.Engine):
+        _configure(engine)
+    if engine.dialect.name == "sqlite":
+        _prepare_file(engine, create and not read_only)
+    try:
+        with engine.connect().execution_options(**{READS: True}) as connection:
+            schema.check(connection)
+    except sa.exc.SQLAlchemyError:
+        engine.dispose()
+        raise LedgerUnavailable("the ledger's database cannot be reached or read", certain=True) from None
+    except LedgerError:
+        engine.dispose()
+        raise
+    return engine
+
+
+def bare_engine(ledger: str) -> sa.Engine:
+    """An engine without any check, for migrations."""
+    return _engine(_url(ledger), read_only=False)
+
+
+def _url(ledger: str) -> URL:
+    try:
+        url = make_url(ledger)
+    except sa.exc.ArgumentError:
+        raise UsageError("the ledger is not a URL: give sqlite:///FILE or postgresql+psycopg://…") from None
+    if url.drivername in ("postgres", "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise UsageError("a ledger lives in SQLite or PostgreSQL: give sqlite:///FILE or postgresql+psycopg://…")
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise UsageError("a ledger in memory is lost with the process: give a file, sqlite:///FILE")
+    return url
+
+
+def _engine(url: URL, read_only: bool) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        path = Path(str(url.database))
+        mode = "ro" if read_only else "rw"
+        uri = f"file:{_quoted(path)}?mode={mode}"
+        connect: dict[str, Any] = {"uri": True, "timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
+        url = URL.create("sqlite+pysqlite", database=uri, query={"uri": "true"})
+        engine = sa.create_engine(url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE)
+    else:
+        try:
+            engine = sa.create_engine(url, hide_parameters=True, pool_size=_POOL_SIZE, pool_use_lifo=True)
+        except ImportError:
+            raise UsageError("PostgreSQL needs psycopg 3: pip install 'counterfoil[postgres]'") from None
+    _configure(engine)
+    return engine
+
+
+def _quoted(path: Path) -> str:
+    return "".join(f"%{ord(letter):02x}" if letter in "?#%" else letter for letter in str(path))
+
+
+def _configure(engine: sa.Engine) -> None:
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _sqlite_connection)
+        sa.event.listen(engine, "begin", _sqlite_begin)
+    else:
+        sa.event.listen(engine, "connect", _postgresql_connection)
+
+
+def _sqlite_connection(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions are begun by _sqlite_begin alone
+    cursor = connection.cursor()
+    for pragma in (
+        "PRAGMA synchronous=FULL",
+        "PRAGMA foreign_keys=ON",
+        f"PRAGMA busy_timeout={int(_BUSY_TIMEOUT_S * 1000)}",
+        f"PRAGMA wal_autocheckpoint={_WAL_PAGES}",
+    ):
+        cursor.execute(pragma)
+    cursor.close()
+
+
+def _sqlite_begin(connection: sa.Connection) -> None:
+    # A transaction that reads first and writes later is refused at once when another writer came in between, and the
+    # busy timeout is not asked: writers take the lock at the start.
+    if not connection.get_execution_options().get(READS, False):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _postgresql_connection(connection: Any, _record: Any) -> None:
+    # An acknowledged begin that is lost in a crash of the server is a second send (protocol F18).
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")
+        fsync, commit = cursor.fetchone()
+        if commit in ("off", "local"):
+            cursor.execute("SET synchronous_commit TO on")
+    connection.commit()
+    if fsync != "on":
+        raise LedgerError(
+            "the database runs with fsync=off: it may forget an acknowledged begin; a ledger refuses that"
+        )
+
+
+def _prepare_file(engine: sa.Engine, create: bool) -> None:
+    path = database_file(engine)
+    if path is None:
+        return
+    if not path.exists() or path.stat().st_size == 0:
+        if not create:
+            raise LedgerError("there is no ledger at this path (reading commands never create one)")
+        _create_file(engine, path)
+        return
+    if create:
+        _enter_wal(engine)
+
+
+def database_file(engine: sa.Engine) -> Path | None:
+    """The file of a SQLite engine; None for memory and for servers."""
+    if engine.dialect.name != "sqlite":
+        return None
+    name = str(engine.url.database or "")
+    if name.startswith("file:"):
+        name = name.removeprefix("file:").split("?", 1)[0]
+        name = name.replace("%3f", "?").replace("%23", "#").replace("%25", "%")
+    return Path(name) if name and name != ":memory:" else None
+
+
+def _create_file(engine: sa.Engine, path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError:
+        raise LedgerError("the ledger's file cannot be created: its folder is missing or not writable") from None
+    _enter_wal(engine)
+    with engine.begin() as connection:
+        if schema.revision(connection) is None:
+            schema.metadata.create_all(connection, checkfirst=False)
+            schema.version_table.create(connection)
+            connection.execute(schema.version_table.insert().values(version_num=schema.REVISION))
+
+
+def _enter_wal(engine: sa.Engine) -> None:
+    """Put the file in write-ahead mode and see that it took effect: on some shared mounts it does not."""
+    try:
+        raw = engine.raw_connection()
+        try:
+            mode = raw.driver_connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]  # type: ignore[union-attr]
+        finally:
+            raw.close()
+    except sa.exc.SQLAlchemyError:
+        raise LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True) from None
+    except Exception as problem:
+        if type(problem).__module__ != "sqlite3":
+            raise
+        raise LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True) from None
+    if str(mode).lower() != "wal":
+        raise LedgerError("the ledger's file does not take write-ahead mode here: put it on a local disk")

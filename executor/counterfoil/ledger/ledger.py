@@ -1,0 +1,361 @@
+"""Every statement that changes a row.
+
+One entrance: `Ledger.apply(changes)`, a batch in one transaction, sorted by key, a key once per batch. Each row is read
+under a lock, `transition.decide` says what happens to it, and the UPDATE is guarded by the row's version; the entry
+that explains it is written in the same transaction. A guard that does not hold is an answer (`Declined`), no error.
+Only record writes are ever repeated; a change that is asked again after a lost reply is recognised, not done twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+import tenacity
+from sqlalchemy.dialects import postgresql, sqlite
+
+from counterfoil.changes import (
+    Answer,
+    Applied,
+    Begin,
+    Change,
+    Declined,
+    Reading,
+    SettleClosed,
+    SettleLook,
+    SettleLost,
+    SettleReturned,
+)
+from counterfoil.clock import Clock, SystemClock
+from counterfoil.effect import MICROSECONDS, Row, Verdict
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.ledger import proofs
+from counterfoil.ledger.connect import READS
+from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
+from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
+from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
+
+T = TypeVar("T")
+
+PATIENCE_S = 5.0
+TRANSIENT_STATES = frozenset({"40001", "40P01", "55P03"})
+_SERVER_NOW = sa.literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
+
+
+class _Transient(Exception):
+    """The transaction surely came to nothing and may be tried again as it is."""
+
+
+class _CommitInDoubt(Exception):
+    """The reply to COMMIT was lost: it may have counted."""
+
+
+class Ledger:
+    """The effects of one database.
+
+    Args:
+        engine: opened by `connect.open_engine`.
+        clock: the host's clock; where it is settable, or the database is SQLite, the ledger's time comes from it.
+        clock_margin_s: seconds by which the clocks of hosts and ledger may differ; added wherever absence or a
+            retention is judged.
+        patience_s: seconds for which a record write is repeated while the database is away.
+    """
+
+    def __init__(
+        self,
+        engine: sa.Engine,
+        *,
+        clock: Clock | None = None,
+        clock_margin_s: float = 2.0,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.engine = engine
+        self.clock: Clock = clock or SystemClock()
+        self.margin_us = round(clock_margin_s * MICROSECONDS)
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        self._host_time = self._is_sqlite or self.clock.settable
+        self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
+        self._one_writer = threading.Lock()
+        self._patience_s = patience_s
+
+    # ------------------------------------------------------------ reading
+
+    def read(self, key: bytes) -> Row | None:
+        """The effect of a key, or None: one indexed read.
+
+        Raises:
+            LedgerUnavailable: the database does not answer.
+        """
+        return self._asked(lambda connection: self._select(connection, effects.c.key == key))
+
+    def now(self) -> int:
+        """The ledger's time."""
+        return self.clock.wall_us() if self._host_time else self._asked(self._time)
+
+    def boot(self) -> tuple[str | None, int | None]:
+        """Boot id and boot time, where the host's clock is the ledger's; else nothing."""
+        return (self.clock.boot_id, self.clock.boot_us()) if self._host_time else (None, None)
+
+    def _asked(self, question: Callable[[sa.Connection], T]) -> T:
+        try:
+            with self._readers.connect() as connection:
+                return question(connection)
+        except sa.exc.SQLAlchemyError:
+            raise LedgerUnavailable("the ledger's database does not answer", certain=True) from None
+
+    def _select(self, connection: sa.Connection, where: Any, *, lock: bool = False) -> Row | None:
+        now = self.clock.wall_us() if self._host_time else None
+        statement = sa.select(*COLUMNS, *(() if now is not None else (_SERVER_NOW.label("now"),))).where(where)
+        if lock and not self._is_sqlite:
+            statement = statement.with_for_update()
+        found = connection.execute(statement).mappings().first()
+        return None if found is None else to_row(found, now if now is not None else int(found["now"]))
+
+    # ------------------------------------------------------------ changing
+
+    def apply(self, changes: Sequence[Change]) -> list[Answer]:
+        """Make the changes in one transaction and answer each in the order given.
+
+        Raises:
+            LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
+                not be asked again (`certain=False`).
+            ValueError: two changes of one key.
+        """
+        if len({change.key for change in changes}) != len(changes):
+            raise ValueError("a batch holds one change per key")
+        order = sorted(range(len(changes)), key=lambda index: changes[index].key)
+
+        def work(connection: sa.Connection) -> list[Answer]:
+            answers: dict[int, Answer] = {index: self._change(connection, changes[index]) for index in order}
+            return [answers[index] for index in range(len(changes))]
+
+        return self.write(work)
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way.
+
+        Raises:
+            LedgerUnavailable: as for `apply`.
+        """
+        in_doubt = False
+        trying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((_Transient, _CommitInDoubt)),
+            wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
+            stop=tenacity.stop_after_delay(self._patience_s) | tenacity.stop_after_attempt(200),
+            reraise=True,
+        )
+        try:
+            for attempt in trying:
+                with attempt:
+                    try:
+                        return self._transaction(work)
+                    except _CommitInDoubt:
+                        in_doubt = True
+                        raise
+        except (_Transient, _CommitInDoubt):
+            pass
+        raise LedgerUnavailable("the ledger's database cannot be written to", certain=not in_doubt) from None
+
+    def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
+        with self._one_writer if self._is_sqlite else _NOTHING:
+            try:
+                connection = self.engine.connect()
+            except sa.exc.SQLAlchemyError as problem:
+                raise _passing(problem) from None
+            with connection:
+                try:
+                    transaction = connection.begin()
+                    result = work(connection)
+                except sa.exc.SQLAlchemyError as problem:
+                    raise _passing(problem) from None
+                try:
+                    transaction.commit()
+                except sa.exc.SQLAlchemyError as problem:
+                    refused = getattr(getattr(problem, "orig", None), "sqlstate", None) in TRANSIENT_STATES
+                    raise (_Transient if refused else _CommitInDoubt) from None
+                return result
+
+    def _change(self, connection: sa.Connection, change: Change) -> Answer:
+        row = None
+        if not (isinstance(change, Begin) and change.fresh):
+            row = self._select(connection, effects.c.key == change.key, lock=True)
+        if row is None and isinstance(change, Begin):
+            born = self._insert(connection, change)
+            if born is not None:
+                return Applied(born)
+            row = self._select(connection, effects.c.key == change.key, lock=True)
+        if row is None:
+            if isinstance(change, Begin):
+                raise _Transient  # another's insert was in the way, and is gone or not visible in this snapshot
+            return Declined(None, "no_row")
+        return self._decided(connection, row, change)
+
+    def _decided(self, connection: sa.Connection, row: Row, change: Change) -> Answer:
+        shared: tuple[bytes, ...] = ()
+        if isinstance(change, SettleLook) and change.found is not None:
+            change = proofs.own_evidence(connection, row, change)
+        if isinstance(change, SettleReturned) and change.reference is not None:
+            shared = proofs.claim_references(connection, row, (change.reference,))
+        reading = self._reading(row.now)
+        trusted = not (isinstance(change, Begin) and row.keyed) or proofs.keys_trusted(connection, row)
+        decision = decide(row, change, reading, keys_trusted=trusted)
+        match decision:
+            case Repeated():
+                return Applied(row)
+            case Refusal(guard):
+                return Declined(row, guard)
+        after = self._update(connection, row, decision)
+        for kind, detail in decision.incidents:
+            self._incident(connection, after, kind, dict(detail), after.now)
+        if shared:
+            self._incident(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
+        settles = (SettleReturned, SettleClosed, SettleLost)
+        if isinstance(change, settles) and change.key_unused and proofs.distrust_keys(connection, after):
+            self._incident(connection, after, "provider_key_unused", {"attempt": change.attempt}, after.now)
+        return Applied(after)
+
+    def _insert(self, connection: sa.Connection, begin: Begin) -> Row | None:
+        """Insert the effect as unknown; None when another was there before."""
+        now = self.clock.wall_us() if self._host_time else 0
+        row = new_row(begin, f"{begin.id}-k0", self._reading(now))
+        columns = all_columns(row)
+        if not self._host_time:  # the row was made as distances from zero: the server adds its own time
+            columns |= {name: _SERVER_NOW + columns[name] for name in INSTANTS if columns[name] is not None}
+        insert = (sqlite if self._is_sqlite else postgresql).insert(effects)
+        statement = insert.values(columns).on_conflict_do_nothing(index_elements=["key"]).returning(*COLUMNS)
+        made = connection.execute(statement).mappings().first()
+        if made is None:
+            return None
+        born = to_row(made, int(made["updated_at"]))
+        self._enter(connection, born, begun_entry(begin, born))
+        return born
+
+    def _update(self, connection: sa.Connection, row: Row, decision: Decision) -> Row:
+        """Write what was decided, guarded by the version that it was decided on, with the entry that explains it."""
+        content = dict(decision.columns)
+        if decision.event is not None:
+            content |= {"version": row.version + 1, "updated_at": row.now}
+        guard = (effects.c.key == row.key) & (effects.c.version == row.version)
+        done = connection.execute(sa.update(effects).where(guard).values(to_columns(content)))
+        if done.rowcount != 1:
+            raise _Transient
+        after = replace(row, **content)
+        if decision.event is not None:
+            self._enter(connection, after, decision)
+        return after
+
+    def _enter(self, connection: sa.Connection, after: Row, decision: Decision) -> None:
+        values = {
+            "key": after.key,
+            "seq": after.version,
+            "attempt": decision.attempt,
+            "event": decision.event,
+            "actor": decision.actor,
+            "fence": after.attempts,
+            "detail": {"verdict": str(after.verdict), **decision.detail},
+            "at": after.now,
+        }
+        connection.execute(sa.insert(entries), values)
+
+    def _reading(self, now: int) -> Reading:
+        boot_id, boot_us = self.boot()
+        return Reading(now, self.margin_us, boot_id, boot_us)
+
+    # ------------------------------------------------------------ incidents, sightings, the sweep
+
+    def _incident(self, connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any], at: int) -> None:
+        values = {"key": row.key, "effect_id": row.id, "tenant": row.tenant, "tool": row.tool}
+        connection.execute(sa.insert(incidents), values | {"kind": kind, "detail": detail, "at": at})
+
+    def raise_incident(self, row: Row, kind: str, detail: dict[str, Any]) -> bool:
+        """Raise an incident about an effect, unless one of this kind is open; True when it was raised."""
+
+        def work(connection: sa.Connection) -> bool:
+            mine = (incidents.c.key == row.key) & (incidents.c.kind == kind) & incidents.c.closed_at.is_(None)
+            if connection.execute(sa.select(incidents.c.number).where(mine)).first() is not None:
+                return False
+            self._incident(connection, row, kind, detail, row.now)
+            return True
+
+        return self.write(work)
+
+    def see(self, seen: Sequence[dict[str, Any]]) -> None:
+        """Write down calls that were answered from the ledger: a list of columns of `sightings`."""
+        if seen:
+            rows = list(seen)
+            self.write(lambda connection: connection.execute(sa.insert(sightings), rows).rowcount)
+
+    def take_due(self, names: Sequence[str], tenant: str | None, *, limit: int, claim_us: int) -> list[Row]:
+        """Effects whose look is due, pushed forward by `claim_us` so that other hosts leave them alone for a while.
+
+        A courtesy, not a lock: two hosts that look at one effect at once do no harm.
+        """
+
+        def work(connection: sa.Connection) -> list[Row]:
+            now = self._time(connection)
+            due = (effects.c.look_at <= now) & effects.c.tool.in_(list(names))
+            due &= (effects.c.verdict != str(Verdict.EFFECT_UNKNOWN)) | (effects.c.lease_until < now)
+            if tenant is not None:
+                due &= effects.c.tenant == tenant
+            chosen = sa.select(effects.c.key).where(due).order_by(effects.c.look_at).limit(limit)
+            if not self._is_sqlite:
+                chosen = chosen.with_for_update(skip_locked=True)
+            taking = sa.update(effects).where(effects.c.key.in_(chosen)).values(look_at=now + claim_us)
+            rows = connection.execute(taking.returning(*COLUMNS)).mappings().all()
+            return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
+
+        return self.write(work)
+
+    def review(self, tenant: str, *, limit: int = 100) -> int:
+        """Raise the incident `doubt_left` for doubts that are older than their review time and have none; how many."""
+
+        def work(connection: sa.Connection) -> int:
+            now = self._time(connection)
+            raised = sa.exists().where(incidents.c.key == effects.c.key, incidents.c.kind == "doubt_left")
+            left = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & (effects.c.review_at <= now) & ~raised
+            asked = sa.select(*COLUMNS).where(left & (effects.c.tenant == tenant)).limit(limit)
+            rows = [to_row(one, now) for one in connection.execute(asked).mappings().all()]
+            for row in rows:
+                self._incident(connection, row, "doubt_left", {"attempts": row.attempts, "looks": row.looks}, now)
+            return len(rows)
+
+        return self.write(work)
+
+    def _time(self, connection: sa.Connection) -> int:
+        if self._host_time:
+            return self.clock.wall_us()
+        return int(connection.execute(sa.select(_SERVER_NOW)).scalar_one())
+
+    def trust_keys(self, tool: str, tenant: str) -> None:
+        """Believe again that a tool uses its provider key, after its code was mended."""
+        where = (tools.c.tool == tool) & (tools.c.tenant == tenant)
+        self.write(lambda connection: connection.execute(sa.delete(tools).where(where)).rowcount)
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+_NOTHING = _Nothing()
+
+
+def _passing(problem: sa.exc.SQLAlchemyError) -> Exception:
+    """Before COMMIT nothing counts: passing troubles are tried again, lasting ones are said at once."""
+    original = getattr(problem, "orig", None)
+    if isinstance(problem, sa.exc.TimeoutError) or getattr(problem, "connection_invalidated", False):
+        return _Transient()
+    if getattr(original, "sqlstate", None) in TRANSIENT_STATES:
+        return _Transient()
+    name = getattr(original, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return _Transient()
+    if isinstance(problem, sa.exc.OperationalError) and not name:
+        return _Transient()
+    return LedgerUnavailable("the ledger's database refuses to write", certain=True)

@@ -1,0 +1,49 @@
+"""Between a database row and a `Row`: which columns there are, and how each value crosses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from counterfoil.effect import Proof, Row, Verdict
+from counterfoil.ledger.schema import effects
+
+COLUMNS = tuple(column for column in effects.columns)
+INSTANTS = frozenset(
+    {"lease_until", "sends_until", "absent_from", "look_at", "review_at", "key_first_begun_at", "begun_at",
+     "created_at", "updated_at"}
+)  # fmt: skip
+_NAMES = frozenset(column.name for column in COLUMNS)
+_FIELDS = frozenset(item.name for item in fields(Row))
+assert _FIELDS - {"now"} == _NAMES, "Row and the effects table have the same columns"
+
+
+def to_row(mapping: RowMapping | Mapping[str, Any], now: int) -> Row:
+    """The `Row` of a database row (by column names) read at the ledger's time `now`."""
+    content = {name: mapping[name] for name in _NAMES}
+    content["key"] = bytes(content["key"])
+    content["fingerprint"] = bytes(content["fingerprint"])
+    content["verdict"] = Verdict(content["verdict"])
+    content["proof"] = None if content["proof"] is None else Proof(content["proof"])
+    content["provider_keys"] = tuple(content["provider_keys"])
+    content["references"] = tuple(content["references"])
+    return Row(**content, now=now)
+
+
+def to_columns(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Column values of the database for changed fields of a `Row`."""
+    return {name: _crossed(value) for name, value in content.items() if name in _NAMES}
+
+
+def _crossed(value: Any) -> Any:
+    if isinstance(value, (Verdict, Proof)):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def all_columns(row: Row) -> dict[str, Any]:
+    """Every column of a `Row`."""
+    return to_columns({name: getattr(row, name) for name in _NAMES})

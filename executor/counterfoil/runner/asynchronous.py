@@ -1,0 +1,196 @@
+"""The asynchronous shell: carries out the steps in an event loop.
+
+The ledger and blocking tools run in threads, coroutines in the loop. A cancellation that falls into a record write is
+held back until the write is complete; nothing begins after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from counterfoil.attempt import Effect, running
+from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.failure import name_of
+from counterfoil.runner.blocking import BlockingShell
+from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke
+from counterfoil.runner.worker import Deadline, Running
+from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Write
+
+T = TypeVar("T")
+_log = logging.getLogger("counterfoil")
+# Seconds that a cancelled coroutine gets to end; one that swallows its cancellation overruns.
+CANCELLED_ENDS_S = 0.2
+
+
+class AsyncShell(Shell):
+    """Carries out the steps in an event loop; ledger and blocking tools run in threads, coroutines in the loop."""
+
+    def __init__(self, site: Site, job: Job, ledger_threads: ThreadPoolExecutor) -> None:
+        super().__init__(site, job)
+        self._ledger_threads = ledger_threads
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Drive a flow to its end."""
+        answer: Any = None
+        trouble: BaseException | None = None
+        while True:
+            try:
+                step = flow.throw(trouble) if trouble is not None else flow.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            self.observe("before", step)
+            answer, trouble = None, None
+            try:
+                answer = await self.do(step)
+            except LedgerUnavailable as problem:
+                trouble = problem
+            self.observe("after", step)
+
+    async def do(self, step: Step[Any]) -> Any:
+        """Carry out one step."""
+        match step:
+            case Read(key):
+                return await self._whole(lambda: self.site.ledger.read(key))
+            case Start(fresh):
+                started, interrupt = await self._shielded(lambda: self.start(fresh))
+                return replace(started, interrupt=interrupt)
+            case Attempt():
+                return await self.attempt(step)
+            case Write(change):
+                return await self._whole(lambda: self.write(change))
+            case Ask(row):
+                return await self.ask(row)
+            case Sleep():
+                await self.site.clock.sleep_async(self.pause_s(step))
+            case Sight():
+                self.sight(step)
+            case _:
+                raise AssertionError(f"no such step: {step!r}")
+        return None
+
+    async def _shielded(self, work: Callable[[], T]) -> tuple[T, BaseException | None]:
+        """Complete `work` in a thread even when the caller is cancelled meanwhile; the cancellation comes beside."""
+        future = asyncio.get_running_loop().run_in_executor(self._ledger_threads, work)
+        interrupt: BaseException | None = None
+        while not future.done():
+            try:
+                await asyncio.wait({future})
+            except asyncio.CancelledError as cancelled:
+                interrupt = cancelled
+        if interrupt is not None and future.exception() is not None:
+            raise interrupt
+        return future.result(), interrupt
+
+    async def _whole(self, work: Callable[[], T]) -> T:
+        """Complete `work`, then let a cancellation that fell into it through."""
+        result, interrupt = await self._shielded(work)
+        if interrupt is not None:
+            raise interrupt
+        return result
+
+    async def attempt(self, step: Attempt) -> AttemptEnd:
+        """Run the function and wait for it until the deadline."""
+        one, effect = self.begun(step)
+        if not self.job.tool.is_async:
+            self.site.attempts.run(lambda: self.in_thread(step, one, effect))
+            return await self._until_deadline(step, one, None)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._in_loop(step, one, effect))
+
+        def closed(_: asyncio.Task[None]) -> None:
+            self.site.attempts.release()
+            if not one.entered:  # cancelled before its first line: the coroutine never ran
+                end = AttemptEnd(NeverSent("cancelled before the start", retryable=False))
+                loop.run_in_executor(self._ledger_threads, one.finish, end)
+
+        task.add_done_callback(closed)
+        return await self._until_deadline(step, one, task)
+
+    async def _until_deadline(self, step: Attempt, one: Running, task: asyncio.Task[None] | None) -> AttemptEnd:
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        one.listen(lambda: _in_loop_soon(loop, wake))
+        interrupt: BaseException | None = None
+        try:
+            await self.site.clock.wait_async(ended, step.deadline.remaining_s())
+        except asyncio.CancelledError as cancelled:
+            interrupt = cancelled
+        if task is not None and not one.done.is_set():
+            one.gate.shut()
+            task.cancel()
+            await self._settled(ended)
+        return self.given_up(step, one, interrupt)
+
+    async def _settled(self, ended: asyncio.Future[None]) -> None:
+        try:
+            await asyncio.wait({ended}, timeout=CANCELLED_ENDS_S)
+        except asyncio.CancelledError:
+            return
+
+    async def _in_loop(self, step: Attempt, one: Running, effect: Effect) -> None:
+        end: AttemptEnd
+        one.entered = True
+        try:
+            values = self.before_call(step, one)
+            if isinstance(values, AttemptEnd):
+                end = values
+            else:
+                with running(effect):
+                    result = await invoke(self.job.tool, effect, values)
+                end = self.returned(result, effect, one.gate)
+        except BaseException as problem:
+            end = replace(self.raised(problem, one.gate), interrupt=_not_a_cancellation(problem))
+        # What an abandoned coroutine says late is a ledger write: it must not block the loop.
+        await asyncio.get_running_loop().run_in_executor(self._ledger_threads, one.finish, end)
+
+    async def ask(self, row: Row) -> Asked:
+        """Ask the postcondition and wait for at most `look_timeout_s`."""
+        function = self.job.tool.postcondition_function
+        if function is None or not inspect.iscoroutinefunction(function):
+            blocking = BlockingShell(self.site, self.job)
+            return await asyncio.get_running_loop().run_in_executor(None, blocking.ask, row)
+        clock, seconds = self.site.clock, self.job.tool.policy.look_timeout_s
+        boot, begun_us = self.site.ledger.boot(), clock.boot_us()
+        effect = self.looking(row, Deadline(clock, seconds))
+        if isinstance(effect, Unclear):
+            return self.asked(row, effect, boot, 0.0)
+        task = asyncio.get_running_loop().create_task(_heard(function(effect), effect))
+        try:
+            await clock.wait_async(task, seconds)
+        finally:
+            task.cancel()
+        late = Unclear(f"the postcondition did not answer within {seconds:g} s")
+        evidence = task.result() if task.done() and not task.cancelled() else late
+        return self.asked(row, evidence, boot, (clock.boot_us() - begun_us) / MICROSECONDS)
+
+
+async def _heard(coroutine: Coroutine[Any, Any, Any], effect: Effect) -> Evidence:
+    try:
+        with running(effect):
+            return as_evidence(await coroutine)
+    except Exception as problem:
+        return Unclear(f"the postcondition raised {name_of(type(problem))}")
+
+
+def _in_loop_soon(loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(wake)
+    except RuntimeError:  # the loop is closed: its caller is gone, and the end is recorded as a late one
+        _log.debug("an attempt ended after its event loop")
+
+
+def _not_a_cancellation(problem: BaseException) -> BaseException | None:
+    return None if isinstance(problem, (Exception, asyncio.CancelledError)) else problem

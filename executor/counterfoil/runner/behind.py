@@ -1,0 +1,78 @@
+"""What a replay leaves (call id, turn, code) is written behind: a call that only reads does not wait for a commit.
+
+Losing some of it in a crash is allowed: it is a record of who asked, never of what happened.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.ledger.ledger import Ledger
+
+_log = logging.getLogger("counterfoil")
+MOST_WAITING = 10_000
+PAUSE_S = 0.2
+
+
+class Sightings:
+    """A queue of sightings and the daemon thread that writes them in batches."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._writing = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._start = threading.Lock()
+
+    def add(self, sighting: dict[str, Any]) -> None:
+        """Note one call that was answered from the ledger: the columns of `sightings`."""
+        self._waiting.append(sighting)
+        if not self._running():
+            with self._start:
+                if not self._closed and not self._running():
+                    self._thread = threading.Thread(target=self._work, name="counterfoil-sightings", daemon=True)
+                    self._thread.start()
+                    atexit.register(_flush, weakref.ref(self))
+        self._wake.set()
+
+    def _running(self) -> bool:
+        return self._thread is not None
+
+    def flush(self) -> None:
+        """Write what waits now."""
+        with self._writing:
+            batch: list[dict[str, Any]] = []
+            while self._waiting:
+                batch.append(self._waiting.popleft())
+            try:
+                self._ledger.see(batch)
+            except LedgerUnavailable:
+                _log.warning("%d sightings could not be written and are dropped", len(batch))
+
+    def close(self) -> None:
+        """Write what waits and stop the thread."""
+        self._closed = True
+        self._wake.set()
+        self.flush()
+
+    def _work(self) -> None:
+        pause = threading.Event()
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            self.flush()
+            pause.wait(PAUSE_S)
+
+
+def _flush(kept: weakref.ref[Sightings]) -> None:
+    sightings = kept()
+    if sightings is not None:
+        sightings.close()

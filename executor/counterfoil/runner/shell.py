@@ -1,0 +1,292 @@
+"""What both shells share: the steps that only touch the ledger, and what runs around a tool's function or a look.
+
+Owns how an attempt is made ready, called, given up and recorded late. Decides nothing about verdicts: `failure`, the
+flow and the ledger do.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Protocol, assert_never
+
+from counterfoil.arguments import Invalid
+from counterfoil.attempt import Effect, Gate, running
+from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleLook
+from counterfoil.clock import Clock
+from counterfoil.effect import Absent, Evidence, Found, Lost, NeverSent, Returned, Row, Unclear, Verdict
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.failure import classify, name_of
+from counterfoil.flow import settling
+from counterfoil.ledger.ledger import Ledger
+from counterfoil.runner.overrun import Overruns
+from counterfoil.runner.values import stored
+from counterfoil.runner.worker import Deadline, Running, Workers, completed
+from counterfoil.steps import (
+    FULL,
+    Asked,
+    Attempt,
+    AttemptEnd,
+    Sight,
+    Sleep,
+    Started,
+    Step,
+    Write,
+)
+from counterfoil.tool import Tool
+
+_log = logging.getLogger("counterfoil")
+REASON_MAX = 500
+# Stands where a read-only tool has no row.
+NO_ROW = Row(
+    key=b"", id="", tenant="", tool="", task="", fingerprint=b"", canonical_version=0, arguments="", echo="",
+    verdict=Verdict.NO_EFFECT,
+)  # fmt: skip
+
+
+class Observer(Protocol):
+    """Told of each step before and after it. `moment` is "before" or "after"; `step` the step's name, for a write
+    with the change in it ("Write:SettleReturned"). It runs in the call's own thread and must not raise."""
+
+    def __call__(self, moment: str, step: str, tool: str, effect_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What every call of one executor shares."""
+
+    ledger: Ledger
+    clock: Clock
+    holder: str
+    attempts: Workers
+    looks: Workers
+    overruns: Overruns
+    observer: Observer | None
+    random: Random
+    see: Callable[[Row, str, Job], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call (or one look) at one effect: the tool, what the caller gave, and how its begin reads."""
+
+    tool: Tool[Any, Any]
+    effect_id: str
+    actor: str
+    begin: Begin | None = None
+    values: Mapping[str, Any] | None = None
+    context: Any = None
+    task: str = ""
+    turn: int | None = None
+    call_id: str | None = None
+
+
+class Shell:
+    """What both shells share: the steps that only touch the ledger, and what runs inside a worker's thread."""
+
+    def __init__(self, site: Site, job: Job) -> None:
+        self.site = site
+        self.job = job
+
+    def observe(self, moment: str, step: Step[Any]) -> None:
+        """Tell the observer."""
+        if self.site.observer is not None:
+            name = type(step).__name__
+            if isinstance(step, Write):
+                name += f":{type(step.change).__name__}"
+            self.site.observer(moment, name, self.job.tool.name, self.job.effect_id)
+
+    def start(self, fresh: bool) -> Started:
+        """Begin: the host's deadline runs from here, before the ledger is asked."""
+        if not self.site.attempts.reserve():
+            return Started(Declined(None, FULL))
+        deadline = Deadline(self.site.clock, self.job.tool.policy.timeout_s)
+        if self.job.begin is None:
+            return Started(Applied(NO_ROW), deadline)
+        begin = replace(self.job.begin, claim_id=uuid.uuid4().hex, fresh=fresh)
+        kept = False
+        try:
+            answer = self.write(begin)
+            if isinstance(answer, Declined) or not answer.row.open_attempts:
+                return Started(Declined(answer.row, getattr(answer, "guard", "over")))
+            kept = True
+            return Started(answer, deadline)
+        finally:
+            if not kept:
+                self.site.attempts.release()
+
+    def write(self, change: Change) -> Answer:
+        """Write one change."""
+        return self.site.ledger.apply([change])[0]
+
+    def sight(self, step: Sight) -> None:
+        """Note a call that was answered from the ledger."""
+        self.site.see(step.row, step.code, self.job)
+
+    def pause_s(self, step: Sleep) -> float:
+        """The seconds to wait: with jitter, a random part of them."""
+        return self.site.random.uniform(0, step.seconds) if step.jitter else step.seconds
+
+    # ------------------------------------------------------------ one attempt
+
+    def begun(self, step: Attempt) -> tuple[Running, Effect]:
+        """The attempt and its handle, ready to run."""
+        row, deadline = step.row, step.deadline
+
+        def late(end: AttemptEnd) -> None:
+            self.record_late(row, end)
+
+        gate = Gate(deadline.remaining_s)
+        effect = Effect(
+            id=row.id,
+            provider_key=row.provider_key,
+            provider_keys=row.provider_keys,
+            arguments=self._told(row),
+            context=self.job.context,
+            attempt=row.attempts,
+            gate=gate,
+        )
+        gate.key_read = False
+        return Running(gate, late), effect
+
+    def _told(self, row: Row) -> Mapping[str, Any]:
+        if row is NO_ROW:
+            return self.job.values or {}
+        revived = self.job.tool.arguments.revive(row.arguments)
+        return {} if isinstance(revived, Invalid) else revived
+
+    def call_values(self, step: Attempt) -> Mapping[str, Any] | NeverSent:
+        """The arguments of the function: the present ones, or, for a resend, those that the ledger keeps."""
+        if not step.resend:
+            assert self.job.values is not None
+            return self.job.values
+        revived = self.job.tool.arguments.revive(step.row.arguments)
+        if isinstance(revived, Invalid):
+            return NeverSent("the stored arguments no longer fit the tool", retryable=False)
+        return {**(self.job.values or {}), **revived}  # secrets are of the present call
+
+    def before_call(self, step: Attempt, one: Running) -> Mapping[str, Any] | AttemptEnd:
+        """The last thing before the function is called, in the thread that calls it."""
+        values = self.call_values(step)
+        if isinstance(values, NeverSent):
+            return AttemptEnd(values)
+        if not one.start():
+            return AttemptEnd(NeverSent("given up before the start", retryable=False))
+        if step.deadline.remaining_s() <= 0:
+            return AttemptEnd(NeverSent("the deadline passed before the start", retryable=False))
+        return values
+
+    def returned(self, value: Any, effect: Effect, gate: Gate) -> AttemptEnd:
+        """The end of a function that returned."""
+        kept = stored(value, self.job.tool.policy.value_max_bytes)
+        return AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate))
+
+    def raised(self, problem: BaseException, gate: Gate) -> AttemptEnd:
+        """The end of a function that raised."""
+        outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=gate.state)
+        unused = not isinstance(outcome, NeverSent) and self._key_unused(gate)
+        interrupt = None if isinstance(problem, Exception) else problem
+        return AttemptEnd(outcome, key_unused=unused, interrupt=interrupt)
+
+    def _key_unused(self, gate: Gate) -> bool:
+        return self.job.tool.policy.key_policy is not None and not gate.key_read
+
+    def in_thread(self, step: Attempt, one: Running, effect: Effect) -> None:
+        """Run the function to its end in a worker's thread."""
+        end: AttemptEnd
+        try:
+            values = self.before_call(step, one)
+            if isinstance(values, AttemptEnd):
+                end = values
+            else:
+                with running(effect):
+                    result = completed(invoke(self.job.tool, effect, values))
+                end = self.returned(result, effect, one.gate)
+        except BaseException as problem:
+            end = self.raised(problem, one.gate)
+        one.finish(end)
+
+    def given_up(self, step: Attempt, one: Running, interrupt: BaseException | None) -> AttemptEnd:
+        """The end of an attempt that its caller no longer waits for. What comes later is recorded when it comes."""
+        shut = one.gate.shut()
+        state = one.abandon()
+        if isinstance(state, AttemptEnd):
+            return replace(state, interrupt=interrupt or state.interrupt)
+        if not state or (shut and self.job.tool.sends == "marked"):
+            return AttemptEnd(NeverSent("given up before sending", retryable=False), interrupt=interrupt)
+        if step.row is not NO_ROW:
+            self.site.overruns.add(one, step.row, self.job.actor, step.deadline)
+        reason = "cancelled" if interrupt is not None else "no answer by the deadline"
+        return AttemptEnd(Lost(reason, overrun=True), interrupt=interrupt)
+
+    def record_late(self, row: Row, end: AttemptEnd) -> None:
+        """Write what an abandoned attempt said at last."""
+        if row is NO_ROW or (isinstance(end.outcome, Lost) and not end.key_unused):
+            return
+        policy = self.job.tool.policy.key_policy
+        speaks = policy is not None and policy.replays_refusals
+        try:
+            self.write(settling(row, end, self.job.actor, speaks_for_key=speaks))
+        except LedgerUnavailable:
+            _log.warning("the late end of an attempt could not be recorded; a look will settle it")
+
+    # ------------------------------------------------------------ one look
+
+    def looking(self, row: Row, deadline: Deadline) -> Effect | Unclear:
+        """The handle for a postcondition, made from what the ledger keeps."""
+        revived = self.job.tool.arguments.revive(row.arguments)
+        if isinstance(revived, Invalid):
+            return Unclear("the stored arguments no longer fit the tool")
+        return Effect(
+            id=row.id,
+            provider_key=row.provider_key,
+            provider_keys=row.provider_keys,
+            arguments=revived,
+            context=self.job.context,
+            gate=Gate(deadline.remaining_s),
+        )
+
+    def look_in_thread(self, effect: Effect, answer: Callable[[Evidence], None]) -> None:
+        """Ask the postcondition in a worker's thread. A look that fails is unclear, never absent."""
+        function = self.job.tool.postcondition_function
+        assert function is not None
+        try:
+            with running(effect):
+                evidence = completed(function(effect))
+        except BaseException as problem:
+            evidence = Unclear(f"the postcondition raised {name_of(type(problem))}")
+        answer(as_evidence(evidence))
+
+    def asked(self, row: Row, evidence: Evidence, boot: tuple[str | None, int | None], took_s: float) -> Asked:
+        """A look ready to be written; it counts from before the question was asked (protocol F4)."""
+        look = SettleLook(
+            key=row.key, actor=self.job.actor, asked_at=row.now, asked_boot_id=boot[0], asked_boot_us=boot[1]
+        )
+        match evidence:
+            case Found() as found:
+                kept = stored(found.value, self.job.tool.policy.value_max_bytes)
+                bare: Found[None] = Found(None, reference=found.references or None, count=found.count,
+                                          complete=found.complete, matches=found.matches)  # fmt: skip
+                look = replace(look, found=bare, value=kept)
+            case Unclear(reason):
+                look = replace(look, unclear=str(reason)[:REASON_MAX] or "unclear")
+            case Absent():
+                pass
+            case _:
+                assert_never(evidence)
+        return Asked(look, took_s)
+
+
+def invoke(tool: Tool[Any, Any], effect: Effect, values: Mapping[str, Any]) -> Any:
+    """Call the tool's function with its arguments by name."""
+    return tool.function(effect, **values) if tool.takes_effect else tool.function(**values)
+
+
+def as_evidence(answer: Any) -> Evidence:
+    """What a postcondition returned, if it is evidence; anything else is unclear."""
+    if isinstance(answer, (Found, Absent, Unclear)):
+        return answer
+    return Unclear(f"the postcondition returned {name_of(type(answer))}, not Found, Absent or Unclear")

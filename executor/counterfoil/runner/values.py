@@ -1,0 +1,31 @@
+"""A tool's return value, made ready for the ledger. A value that cannot be kept never costs the verdict (C33, C34)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from counterfoil.changes import StoredValue
+
+
+def stored(value: Any, most_bytes: int) -> StoredValue:
+    """JSON text of `value` in pure ASCII, or size, digest and a note where it is too large or no JSON.
+
+    Example:
+        >>> stored({"text": "a\\x00b"}, 100).text
+        '{"text": "a\\\\u0000b"}'
+        >>> stored("x" * 200, 100).note
+        'its result has 202 bytes, more than the 100 that are kept'
+    """
+    try:
+        text = json.dumps(to_jsonable_python(value), allow_nan=False)
+    except (PydanticSerializationError, UnicodeError, ValueError, TypeError, RecursionError):
+        return StoredValue(None, 0, None, "its result is not JSON data and was not kept")
+    if len(text) > most_bytes:
+        digest = "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+        note = f"its result has {len(text)} bytes, more than the {most_bytes} that are kept"
+        return StoredValue(None, len(text), digest, note)
+    return StoredValue(text, len(text))

@@ -1,0 +1,136 @@
+"""The steps of a call: what the flow asks a shell to do, and what it hears.
+
+Each is a frozen value with the type of its answer, carried out through one typed `yield from do(step)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from counterfoil.changes import Answer, Change, SettleLook, StoredValue
+from counterfoil.effect import Outcome, Row
+
+T = TypeVar("T")
+
+# The guard of a begin that found no free place for its function.
+FULL = "full"
+
+
+class Step(Generic[T]):
+    """One thing that a shell does for the flow; it answers with a T."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Step["Row | None"]):
+    """Read the effect: one indexed read."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The answer to `Start`: what the ledger wrote, and the host's own deadline for the attempt.
+
+    `interrupt` is a cancellation that fell into the write: it was completed first.
+    """
+
+    answer: Answer
+    deadline: Any = None
+    interrupt: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Step[Started]):
+    """Ask the ledger to begin an attempt. `fresh`: no row was seen."""
+
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """How an attempt ended for its caller."""
+
+    outcome: Outcome
+    value: StoredValue | None = None
+    reference: str | None = None
+    key_unused: bool = False
+    interrupt: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Step[AttemptEnd]):
+    """Run the tool's function. `resend`: with the arguments that the ledger keeps, under the key it keeps."""
+
+    row: Row
+    deadline: Any
+    resend: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Step[Answer]):
+    """Write a change of the row."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The answer to `Ask`: a look ready to be written, and the seconds it took."""
+
+    look: SettleLook
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Step[Asked]):
+    """Ask the tool's postcondition. `row` was read before the question, so `row.now` is the time of asking."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep(Step[None]):
+    """Wait for `seconds`; with `jitter`, for a random part of them."""
+
+    seconds: float
+    jitter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sight(Step[None]):
+    """Note that this call was answered from the ledger (written behind)."""
+
+    row: Row
+    code: str
+
+
+Flow: TypeAlias = Generator[Step[Any], Any, T]
+
+
+def do(step: Step[T]) -> Flow[T]:
+    """Carry out one step: `answer = yield from do(Read(key))`."""
+    answer: T = yield step
+    return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A validated call, as far as the flow needs it. Times are in seconds."""
+
+    tool: str
+    key: bytes
+    fingerprint: bytes
+    holder: str
+    echo: str
+    key_names: str
+    looks: bool
+    keyed: bool
+    speaks_for_key: bool
+    patience_s: float
+    attempts_max: int
+    wait_s: float
+    wait_max_s: float

@@ -1,0 +1,56 @@
+"""Which words fit which end: from a refusal or a settled row to the words that an observation is filled with."""
+
+from __future__ import annotations
+
+from counterfoil.codes import CODES
+from counterfoil.effect import Proof, Refused, Row
+from counterfoil.observe import Words
+
+RETRY_SOON_S = 5.0
+
+
+def refused_words(tool: str, echo: str, refused: Refused) -> Words:
+    """The words for a refusal that the tool itself put into words."""
+    return Words(
+        tool=tool,
+        code=refused.code,
+        row_code=refused.code if refused.code in CODES else "rejected",
+        reason=refused.reason,
+        hint=refused.hint or "",
+        field=refused.field or "",
+        candidates=refused.candidates,
+        arguments=echo,
+        retry_after_s=refused.retry_after_s,
+    )
+
+
+def ending_words(tool: str, echo: str | None, row: Row) -> Words:
+    """The words for an end that stands in the row, made by whoever."""
+    code = row.code or "unavailable"
+    if row.proof is Proof.REJECTED:
+        return Words(
+            tool=tool,
+            code=code,
+            row_code=code if code in CODES else "rejected",
+            reason=row.reason or "",
+            arguments=echo,
+        )
+    reason = "The request did not arrive: looking after the time in which it could have found nothing."
+    told = reason if row.proof is Proof.ABSENT_AFTER_GRACE else ""
+    return Words(tool=tool, code="unavailable", reason=told, retry_after_s=RETRY_SOON_S)
+
+
+def applied_words(tool: str, row: Row, *, mine: bool, looked: bool) -> Words:
+    """The words for an effect that is there."""
+    if row.count > 1:
+        code = "applied_more_than_once"
+    elif not row.complete:
+        code = "incomplete"
+    elif row.value is None and row.value_note is not None:
+        code = "value_not_stored"
+    elif mine:
+        code = "ok"
+    else:
+        code = "verified" if looked and row.proof is Proof.FOUND else "replayed"
+    reason = f"It is done; {row.value_note}" if code == "value_not_stored" else ""
+    return Words(tool=tool, code=code, reason=reason)

@@ -1,0 +1,90 @@
+"""What a look answered: found latches, absent proves only by P4, unclear proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from counterfoil.changes import Reading, SettleLook
+from counterfoil.effect import Proof, Row, Verdict
+from counterfoil.transition.decision import Decision
+from counterfoil.transition.schedule import after_settling, next_look
+from counterfoil.transition.settled import ended, latched, late, value_columns
+
+
+def found(row: Row, change: SettleLook, reading: Reading) -> Decision:
+    seen = change.found
+    assert seen is not None
+    added = tuple(name for name in seen.references if name not in row.references)
+    columns: dict[str, Any] = {"references": (*row.references, *added), "looks": row.looks + 1}
+    detail: dict[str, Any] = {"proof": str(Proof.FOUND), "count": seen.count, "complete": seen.complete}
+    detail |= {"references": list(seen.references), "asked_at": change.asked_at, "code": change.code}
+    if row.verdict is not Verdict.EFFECT_APPLIED:
+        columns |= latched(row, Proof.FOUND, 0, reading) | value_columns(change.value) | {"code": change.code}
+        columns |= {"count": seen.count, "complete": seen.complete}
+        incidents = late(row, row.attempts) if row.verdict is Verdict.NO_EFFECT else ()
+        return Decision(columns, "found", 0, change.actor, detail, incidents + _shape(seen.count, seen.complete))
+    count = max(row.count, seen.count, len(columns["references"]))
+    completed = seen.complete and not row.complete
+    columns |= {"count": count, "complete": row.complete or seen.complete}
+    columns |= value_columns(change.value) if completed or (row.value is None and row.value_digest is None) else {}
+    columns |= {"audit_looks": row.audit_looks + 1}
+    columns |= {"look_at": after_settling(replace(row, audit_looks=row.audit_looks + 1), reading.now)}
+    return Decision(columns, "found", 0, change.actor, detail, _shape(count, True) if count > row.count else ())
+
+
+def _shape(count: int, complete: bool) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    more = (("applied_more_than_once", {"count": count, "certain": True}),) if count > 1 else ()
+    return more if complete else (*more, ("incomplete", {"count": count}))
+
+
+def absence_proves(row: Row, change: SettleLook) -> bool:
+    """P4: the look was asked later than the last instant at which any attempt can send, land and stay unseen."""
+    if row.verdict is not Verdict.EFFECT_UNKNOWN or row.absent_from is None:
+        return False
+    if change.asked_at <= row.absent_from:
+        return False
+    same_boot = row.boot_id is not None and row.boot_id == change.asked_boot_id
+    if same_boot and row.absent_from_boot is not None and change.asked_boot_us is not None:
+        return change.asked_boot_us > row.absent_from_boot
+    return True
+
+
+def absent(row: Row, change: SettleLook, reading: Reading) -> Decision:
+    detail: dict[str, Any] = {"asked_at": change.asked_at, "evidence": "absent"}
+    if not absence_proves(row, change):
+        return _looked(row, change, reading, detail)
+    settled = replace(row, conditional_at=reading.now, audit_looks=0)
+    columns = {
+        "verdict": Verdict.NO_EFFECT,
+        "proof": Proof.ABSENT_AFTER_GRACE,
+        "code": "absent",
+        "reason": None,
+        "open_attempts": 0,
+        "settled_attempt": 0,
+        "key_tainted": True,
+        "lease_until": ended(row, reading),
+        "conditional_at": settled.conditional_at,
+        "audit_looks": 0,
+        "looks": row.looks + 1,
+        "look_at": after_settling(settled, reading.now),
+    }
+    detail |= {"proof": str(Proof.ABSENT_AFTER_GRACE), "absent_from": row.absent_from, "code": "absent"}
+    return Decision(columns, "absent", 0, change.actor, detail)
+
+
+def unclear(row: Row, change: SettleLook, reading: Reading) -> Decision:
+    detail = {"asked_at": change.asked_at, "evidence": "unclear", "reason": change.unclear}
+    return _looked(row, change, reading, detail)
+
+
+def _looked(row: Row, change: SettleLook, reading: Reading, detail: Mapping[str, Any]) -> Decision:
+    """A look that settles nothing: it is written down, and the next one is set."""
+    looks = row.looks + 1
+    if row.verdict is Verdict.EFFECT_UNKNOWN:
+        columns: dict[str, Any] = {"looks": looks, "look_at": next_look(replace(row, looks=looks), reading)}
+    else:
+        audited = replace(row, looks=looks, audit_looks=row.audit_looks + 1)
+        columns = {"looks": looks, "audit_looks": audited.audit_looks, "look_at": after_settling(audited, reading.now)}
+    return Decision(columns, "looked", 0, change.actor, detail)

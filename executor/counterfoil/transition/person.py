@@ -1,0 +1,50 @@
+"""What a person decides (P5): bound to the version that was read, refused while an attempt may still send."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from counterfoil.changes import Reading, Resolve
+from counterfoil.effect import Proof, Row, Verdict
+from counterfoil.transition.decision import Decision, Refusal
+from counterfoil.transition.schedule import after_settling
+from counterfoil.transition.settled import ended, latched, late, value_columns
+
+
+def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Refusal:
+    if row.version != change.version:
+        return Refusal("stale")
+    if reading.now <= row.sends_until:
+        return Refusal("may_still_send")
+    detail = {"proof": str(Proof.OPERATOR), "verdict": str(change.verdict), "why": change.why}
+    match change.verdict:
+        case Verdict.EFFECT_APPLIED:
+            if row.verdict is Verdict.EFFECT_APPLIED:
+                return Refusal("applied")
+            columns = latched(row, Proof.OPERATOR, 0, reading) | value_columns(change.value)
+            columns |= {"code": "resolved", "count": max(1, row.count)}
+            incidents = late(row, row.attempts) if row.verdict is Verdict.NO_EFFECT else ()
+            return Decision(columns, "resolved", 0, change.by, detail, incidents)
+        case Verdict.NO_EFFECT:
+            if row.verdict is not Verdict.EFFECT_UNKNOWN:
+                return Refusal(str(row.verdict))
+            settled = replace(row, conditional_at=reading.now, audit_looks=0)
+            columns = {
+                "verdict": Verdict.NO_EFFECT,
+                "proof": Proof.OPERATOR,
+                "code": "resolved",
+                "reason": None,
+                "open_attempts": 0,
+                "settled_attempt": 0,
+                "key_tainted": True,
+                "lease_until": ended(row, reading),
+                "conditional_at": settled.conditional_at,
+                "audit_looks": 0,
+                "look_at": after_settling(settled, reading.now),
+            }
+            return Decision(columns, "resolved", 0, change.by, detail)
+        case Verdict.EFFECT_UNKNOWN:
+            return Refusal("effect_unknown")
+        case _:
+            assert_never(change.verdict)
