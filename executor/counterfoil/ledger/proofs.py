@@ -73,6 +73,6 @@ def distrust_keys(connection: sa.Connection, row: Row) -> bool:
             index_elements=["tenant", "tool"],
             set_={"keys_distrusted_at": statement.excluded.keys_distrusted_at},
             where=tools.c.keys_distrusted_at.is_(None),
-        )
+        ).returning(tools.c.tool)
     )
-    return done.rowcount == 1
+    return done.first() is not None
