@@ -108,13 +108,11 @@ def _is_other(value: Any, wanted: Any) -> bool:
 def _about_rejects(rejects: Any) -> Iterator[str]:
     if not isinstance(rejects, tuple):
         yield f"rejects={rejects!r} is no tuple; write rejects=(CardError,) with the comma"
-        return
+        rejects = ()
     for one in rejects:
         if not (isinstance(one, type) and issubclass(one, Exception)) or one is Exception:
             yield f"rejects names {one!r}; list exception classes that mean a refusal, none as wide as Exception"
-            return
-        lost = _lost_answer(one)
-        if lost:
+        elif lost := _lost_answer(one):
             yield (
                 f"rejects names {one.__name__}, and so {lost}: after a lost answer nobody knows what was done; "
                 "list the classes that mean a refusal one by one"

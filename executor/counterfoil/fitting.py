@@ -141,7 +141,7 @@ class _Work:
         leaf = next((leaf for leaf in leaves if _takes_length(leaf, len(tree))), leaves[0])
         fitted = []
         for place, item in enumerate(tree):
-            inside = _at(leaf, place, len(tree))
+            inside = _at(leaf, place)
             fitted.append(item if inside is None else self.fit(inside, item, (*path, place)))
         return fitted
 
@@ -254,16 +254,14 @@ def _takes_length(schema: Schema, length: int) -> bool:
     return schema["type"] != "named-tuple" or len(schema["fields"]) == length
 
 
-def _at(schema: Schema, place: int, length: int) -> Schema | None:
+def _at(schema: Schema, place: int) -> Schema | None:
     inside = schema.get("items_schema")
     if schema["type"] == "named-tuple":
         inside = [member["schema"] for member in _members(schema)]
     if not isinstance(inside, list):
         return inside
     many = schema.get("variadic_item_index")
-    if many is not None and place >= many:
-        after = len(inside) - many - 1
-        place = many if place < length - after else len(inside) - (length - place)
+    place = place if many is None else min(place, many)
     return inside[place] if place < len(inside) else None
 
 

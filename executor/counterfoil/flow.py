@@ -10,12 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from counterfoil.changes import Answer, Applied, Change, Declined, SettleClosed, SettleLost, SettleReturned
+from counterfoil.changes import Applied, Change, Declined, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import MICROSECONDS, Lost, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.observe import Observation, Words, about, of_read
-from counterfoil.steps import FULL, Ask, Attempt, AttemptEnd, Flow, Read, Request, Sight, Sleep, Start, Started, Write, do
-from counterfoil.telling import applied_words, ending_words, refused_words
+from counterfoil.observe import Observation, Words, about
+from counterfoil.steps import (
+    FULL,
+    Ask,
+    Attempt,
+    AttemptEnd,
+    Flow,
+    Read,
+    Request,
+    Sight,
+    Sleep,
+    Start,
+    Started,
+    Write,
+    do,
+)
+from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there
 
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
@@ -92,9 +106,9 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             if started.interrupt is not None:
                 raise started.interrupt
             if guard == FULL:
-                return _no_room(request, row)
+                return no_room(request.tool, row, request.wait_max_s)
             course.resend_over |= guard in LASTING_GUARDS
-            return _still_there(found)
+            return still_there(found)
         case Applied(begun):
             course.certain = False
             return (yield from _attempt(request, course, row, begun, started))
@@ -116,23 +130,9 @@ def _attempt(
         raise end.interrupt
     if resend and isinstance(end.outcome, NeverSent) and not end.outcome.retryable:
         course.resend_over = True
-    found = _still_there(answer.row)
+    found = still_there(answer.row)
     course.sent = False
     return found
-
-
-def _still_there(row: Row | None) -> Row:
-    """A row that was seen and is gone means another ledger, or a restored one: nothing may be begun on that."""
-    if row is None:
-        raise LedgerUnavailable("an effect has vanished from the ledger", certain=False)
-    return row
-
-
-def _no_room(request: Request, row: Row | None) -> Observation:
-    if row is not None and row.verdict is Verdict.EFFECT_UNKNOWN:
-        return about(row, Words(tool=request.tool, code="effect_unknown"))
-    reason = "Too many calls are under way here, so nothing was sent."
-    return about(row, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_max_s))
 
 
 def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
@@ -237,7 +237,7 @@ def _wait(request: Request, course: _Course, row: Row) -> Flow[Observation | Row
         return about(row, Words(tool=request.tool, code="in_progress"))
     course.polls += 1
     yield from _sleep(course, pause)
-    return _still_there((yield from do(Read(request.key))))
+    return still_there((yield from do(Read(request.key))))
 
 
 def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
@@ -247,7 +247,7 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
         course.patience_s -= asked.took_s
         course.looks += 1
         course.looked = True
-        return _still_there((yield from do(Write(asked.look))).row)
+        return still_there((yield from do(Write(asked.look))).row)
     if _may_resend(request, course):
         begun = yield from _begin(request, course, row)
         if not isinstance(begun, Row) or begun.version != row.version:
@@ -259,7 +259,7 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
         return about(row, Words(tool=request.tool, code="effect_unknown"))
     yield from _sleep(course, pause)
     course.looked = False
-    return _still_there((yield from do(Read(request.key))))
+    return still_there((yield from do(Read(request.key))))
 
 
 def _may_resend(request: Request, course: _Course) -> bool:
@@ -309,56 +309,3 @@ def _without_ledger(request: Request, course: _Course, row: Row | None, trouble:
         reason = "The record of effects cannot be read now; this call sent nothing."
     words = Words(tool=request.tool, code="ledger_unavailable", reason=reason, retry_after_s=request.wait_max_s)
     return about(row, words, verdict=Verdict.NO_EFFECT if untouched else Verdict.EFFECT_UNKNOWN)
-
-
-def read_only(request: Request) -> Flow[Observation]:
-    """One call of a tool that changes nothing: no row, and a lost answer may simply be asked again."""
-    pause = request.wait_s
-    for attempt in range(1, request.attempts_max + 1):
-        started = yield from do(Start(fresh=True))
-        if isinstance(started.answer, Declined):
-            return _no_room(request, None)
-        end = yield from do(Attempt(started.answer.row, started.deadline, False))
-        if end.interrupt is not None:
-            raise end.interrupt
-        match end.outcome:
-            case Returned():
-                assert end.value is not None
-                return of_read(request.tool, end.value.text, end.value.note)
-            case Refused(code="rate_limited", retry_after_s=seconds) as refused:
-                pause = pause if seconds is None else seconds
-                if attempt == request.attempts_max or pause > request.patience_s:
-                    return about(None, refused_words(request.tool, request.echo, refused))
-            case Refused() as refused:
-                return about(None, refused_words(request.tool, request.echo, refused))
-            case NeverSent() | Lost():
-                if attempt == request.attempts_max or pause > request.patience_s:
-                    break
-            case _:
-                assert_never(end.outcome)
-        yield from do(Sleep(pause, jitter=True))
-        pause = min(pause * 2, request.wait_max_s)
-    reason = "It did not answer; a tool that only reads changes nothing."
-    return about(None, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_max_s))
-
-
-def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
-    """What is known of an effect now; an unknown one that nobody works on is looked at once. It never sends."""
-    looked = row.verdict is Verdict.EFFECT_UNKNOWN and not row.live and looks
-    if looked:
-        row = _still_there((yield from settle_doubt(row)).row)
-    match row.verdict:
-        case Verdict.EFFECT_APPLIED:
-            return about(row, applied_words(tool, row, mine=False, looked=looked))
-        case Verdict.EFFECT_UNKNOWN:
-            return about(row, Words(tool=tool, code="in_progress" if row.live else "effect_unknown"))
-        case Verdict.NO_EFFECT:
-            return about(row, ending_words(tool, None, row))
-        case _:
-            assert_never(row.verdict)
-
-
-def settle_doubt(row: Row) -> Flow[Answer]:
-    """One look at an effect, written down. It never sends. For reconcile and `check_effect`."""
-    asked = yield from do(Ask(row))
-    return (yield from do(Write(asked.look)))

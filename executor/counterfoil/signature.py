@@ -102,13 +102,12 @@ def model_of(function: str, described: Sequence[Parameter]) -> type[BaseModel]:
     try:
         return _model(described)
     except (PydanticUserError, NameError, TypeError) as error:
-        for one in described:
-            try:
-                _model([one])
-            except (PydanticUserError, NameError, TypeError):
-                problem = f"the type of the parameter {one.name!r} cannot be read from JSON"
-                raise UsageError(f"{function}: {problem}; use plain data or a pydantic model") from error
-        raise UsageError(f"{function}: its parameters make no pydantic model: {error}") from error
+        names = ", ".join(repr(one.name) for one in described if not _is_readable(one))
+        reason = str(error).partition("\n")[0]
+        raise UsageError(
+            f"{function}: the type of the parameter {names} cannot be read from JSON; use plain data or a pydantic "
+            f"model ({reason})"
+        ) from error
 
 
 def json_schema(model: type[BaseModel], *, required: Sequence[str], secrets: Collection[str]) -> dict[str, Any]:
@@ -152,6 +151,14 @@ def _model(described: Sequence[Parameter]) -> type[BaseModel]:
     return model
 
 
+def _is_readable(one: Parameter) -> bool:
+    try:
+        _model([one])
+    except (PydanticUserError, NameError, TypeError):
+        return False
+    return True
+
+
 def _is(mark: Any, marker: type) -> bool:
     return mark is marker or isinstance(mark, marker)
 
@@ -173,7 +180,7 @@ def _is_secret(annotation: Any, seen: tuple[Any, ...] = ()) -> bool:
         return False
     seen = (*seen, annotation)
     if typing.get_origin(annotation) is Annotated:
-        marked = any(_is(mark, Secret) or mark is pydantic.Secret for mark in annotation.__metadata__)
+        marked = any(_is(mark, Secret) for mark in annotation.__metadata__)
         return marked or _is_secret(annotation.__origin__, seen)
     if hasattr(annotation, "__supertype__"):
         return _is_secret(annotation.__supertype__, seen)

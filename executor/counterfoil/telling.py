@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from counterfoil.codes import CODES
-from counterfoil.effect import Proof, Refused, Row
-from counterfoil.observe import Words
+from counterfoil.effect import Proof, Refused, Row, Verdict
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.observe import Observation, Words, about
 
 RETRY_SOON_S = 5.0
 
@@ -54,3 +55,18 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool) -> Words:
         code = "verified" if looked and row.proof is Proof.FOUND else "replayed"
     reason = f"It is done; {row.value_note}" if code == "value_not_stored" else ""
     return Words(tool=tool, code=code, reason=reason)
+
+
+def still_there(row: Row | None) -> Row:
+    """A row that was seen and is gone means another ledger, or a restored one: nothing may be begun on that."""
+    if row is None:
+        raise LedgerUnavailable("an effect has vanished from the ledger", certain=False)
+    return row
+
+
+def no_room(tool: str, row: Row | None, wait_s: float) -> Observation:
+    """No thread is free for the tool's function: refused before anything was begun."""
+    if row is not None and row.verdict is Verdict.EFFECT_UNKNOWN:
+        return about(row, Words(tool=tool, code="effect_unknown"))
+    reason = "Too many calls are under way here, so nothing was sent."
+    return about(row, Words(tool=tool, code="unavailable", reason=reason, retry_after_s=wait_s))

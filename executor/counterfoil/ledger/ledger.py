@@ -8,13 +8,11 @@ Only record writes are ever repeated; a change that is asked again after a lost 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-import tenacity
 from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.changes import (
@@ -36,21 +34,12 @@ from counterfoil.ledger import proofs
 from counterfoil.ledger.connect import READS
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
+from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
 T = TypeVar("T")
 
-PATIENCE_S = 5.0
-TRANSIENT_STATES = frozenset({"40001", "40P01", "55P03"})
 _SERVER_NOW = sa.literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
-
-
-class _Transient(Exception):
-    """The transaction surely came to nothing and may be tried again as it is."""
-
-
-class _CommitInDoubt(Exception):
-    """The reply to COMMIT was lost: it may have counted."""
 
 
 class Ledger:
@@ -78,8 +67,7 @@ class Ledger:
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
         self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
-        self._one_writer = threading.Lock()
-        self._patience_s = patience_s
+        self._transactions = Transactions(engine, patience_s)
 
     # ------------------------------------------------------------ reading
 
@@ -135,48 +123,8 @@ class Ledger:
         return self.write(work)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way.
-
-        Raises:
-            LedgerUnavailable: as for `apply`.
-        """
-        in_doubt = False
-        trying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((_Transient, _CommitInDoubt)),
-            wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=tenacity.stop_after_delay(self._patience_s) | tenacity.stop_after_attempt(200),
-            reraise=True,
-        )
-        try:
-            for attempt in trying:
-                with attempt:
-                    try:
-                        return self._transaction(work)
-                    except _CommitInDoubt:
-                        in_doubt = True
-                        raise
-        except (_Transient, _CommitInDoubt):
-            pass
-        raise LedgerUnavailable("the ledger's database cannot be written to", certain=not in_doubt) from None
-
-    def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._one_writer if self._is_sqlite else _NOTHING:
-            try:
-                connection = self.engine.connect()
-            except sa.exc.SQLAlchemyError as problem:
-                raise _passing(problem) from None
-            with connection:
-                try:
-                    transaction = connection.begin()
-                    result = work(connection)
-                except sa.exc.SQLAlchemyError as problem:
-                    raise _passing(problem) from None
-                try:
-                    transaction.commit()
-                except sa.exc.SQLAlchemyError as problem:
-                    refused = getattr(getattr(problem, "orig", None), "sqlstate", None) in TRANSIENT_STATES
-                    raise (_Transient if refused else _CommitInDoubt) from None
-                return result
+        """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
+        return self._transactions.write(work)
 
     def _change(self, connection: sa.Connection, change: Change) -> Answer:
         row = None
@@ -189,7 +137,7 @@ class Ledger:
             row = self._select(connection, effects.c.key == change.key, lock=True)
         if row is None:
             if isinstance(change, Begin):
-                raise _Transient  # another's insert was in the way, and is gone or not visible in this snapshot
+                raise Transient  # another's insert was in the way, and is gone or not visible in this snapshot
             return Declined(None, "no_row")
         return self._decided(connection, row, change)
 
@@ -241,7 +189,7 @@ class Ledger:
         guard = (effects.c.key == row.key) & (effects.c.version == row.version)
         done = connection.execute(sa.update(effects).where(guard).values(to_columns(content)))
         if done.rowcount != 1:
-            raise _Transient
+            raise Transient
         after = replace(row, **content)
         if decision.event is not None:
             self._enter(connection, after, decision)
@@ -333,29 +281,3 @@ class Ledger:
         """Believe again that a tool uses its provider key, after its code was mended."""
         where = (tools.c.tool == tool) & (tools.c.tenant == tenant)
         self.write(lambda connection: connection.execute(sa.delete(tools).where(where)).rowcount)
-
-
-class _Nothing:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-_NOTHING = _Nothing()
-
-
-def _passing(problem: sa.exc.SQLAlchemyError) -> Exception:
-    """Before COMMIT nothing counts: passing troubles are tried again, lasting ones are said at once."""
-    original = getattr(problem, "orig", None)
-    if isinstance(problem, sa.exc.TimeoutError) or getattr(problem, "connection_invalidated", False):
-        return _Transient()
-    if getattr(original, "sqlstate", None) in TRANSIENT_STATES:
-        return _Transient()
-    name = getattr(original, "sqlite_errorname", "") or ""
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return _Transient()
-    if isinstance(problem, sa.exc.OperationalError) and not name:
-        return _Transient()
-    return LedgerUnavailable("the ledger's database refuses to write", certain=True)

@@ -164,12 +164,13 @@ class AsyncShell(Shell):
             return await asyncio.get_running_loop().run_in_executor(None, blocking.ask, row)
         clock, seconds = self.site.clock, self.job.tool.policy.look_timeout_s
         boot, begun_us = self.site.ledger.boot(), clock.boot_us()
-        effect = self.looking(row, Deadline(clock, seconds))
+        deadline = Deadline(clock, seconds)
+        effect = self.looking(row, deadline)
         if isinstance(effect, Unclear):
             return self.asked(row, effect, boot, 0.0)
         task = asyncio.get_running_loop().create_task(_heard(function(effect), effect))
         try:
-            await clock.wait_async(task, seconds)
+            await clock.wait_async(task, deadline.remaining_s())
         finally:
             task.cancel()
         late = Unclear(f"the postcondition did not answer within {seconds:g} s")

@@ -70,7 +70,8 @@ class BlockingShell(Shell):
         """Ask the postcondition in a worker and wait for at most `look_timeout_s`."""
         clock, seconds = self.site.clock, self.job.tool.policy.look_timeout_s
         boot, begun_us = self.site.ledger.boot(), clock.boot_us()
-        effect = self.looking(row, Deadline(clock, seconds))
+        deadline = Deadline(clock, seconds)
+        effect = self.looking(row, deadline)
         if isinstance(effect, Unclear):
             return self.asked(row, effect, boot, 0.0)
         if not self.site.looks.reserve():
@@ -83,6 +84,6 @@ class BlockingShell(Shell):
             done.set()
 
         self.site.looks.run(lambda: self.look_in_thread(effect, answer))
-        clock.wait(done, seconds)
+        clock.wait(done, deadline.remaining_s())
         evidence = heard[0] if heard else Unclear(f"the postcondition did not answer within {seconds:g} s")
         return self.asked(row, evidence, boot, (clock.boot_us() - begun_us) / MICROSECONDS)

@@ -137,7 +137,8 @@ class Shell:
         row, deadline = step.row, step.deadline
 
         def late(end: AttemptEnd) -> None:
-            self.record_late(row, end)
+            if not (one.told_never_sent and isinstance(end.outcome, NeverSent)):
+                self.record_late(row, end)
 
         gate = Gate(deadline.remaining_s)
         effect = Effect(
@@ -150,7 +151,8 @@ class Shell:
             gate=gate,
         )
         gate.key_read = False
-        return Running(gate, late), effect
+        one = Running(gate, late)
+        return one, effect
 
     def _told(self, row: Row) -> Mapping[str, Any]:
         if row is NO_ROW:
@@ -216,6 +218,7 @@ class Shell:
         if isinstance(state, AttemptEnd):
             return replace(state, interrupt=interrupt or state.interrupt)
         if not state or (shut and self.job.tool.sends == "marked"):
+            one.told_never_sent = True
             return AttemptEnd(NeverSent("given up before sending", retryable=False), interrupt=interrupt)
         if step.row is not NO_ROW:
             self.site.overruns.add(one, step.row, self.job.actor, step.deadline)

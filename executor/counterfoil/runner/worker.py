@@ -73,6 +73,7 @@ class Running:
         self.gate = gate
         self.done = threading.Event()
         self.entered = False
+        self.told_never_sent = False
         self._late = late
         self._lock = threading.Lock()
         self._started = False

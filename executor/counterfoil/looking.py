@@ -1,0 +1,64 @@
+"""The flows that never send: a read-only tool, `check_effect`, and one look of reconcile at a doubt."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from counterfoil.changes import Answer, Declined
+from counterfoil.effect import Lost, NeverSent, Refused, Returned, Row, Verdict
+from counterfoil.observe import Observation, Words, about, of_read
+from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Write, do
+from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there
+
+
+def read_only(request: Request) -> Flow[Observation]:
+    """One call of a tool that changes nothing: no row, and a lost answer may simply be asked again."""
+    pause = request.wait_s
+    for attempt in range(1, request.attempts_max + 1):
+        started = yield from do(Start(fresh=True))
+        if isinstance(started.answer, Declined):
+            return no_room(request.tool, None, request.wait_max_s)
+        end = yield from do(Attempt(started.answer.row, started.deadline, False))
+        if end.interrupt is not None:
+            raise end.interrupt
+        match end.outcome:
+            case Returned():
+                assert end.value is not None
+                return of_read(request.tool, end.value.text, end.value.note)
+            case Refused(code="rate_limited", retry_after_s=seconds) as refused:
+                pause = pause if seconds is None else seconds
+                if attempt == request.attempts_max or pause > request.patience_s:
+                    return about(None, refused_words(request.tool, request.echo, refused))
+            case Refused() as refused:
+                return about(None, refused_words(request.tool, request.echo, refused))
+            case NeverSent() | Lost():
+                if attempt == request.attempts_max or pause > request.patience_s:
+                    break
+            case _:
+                assert_never(end.outcome)
+        yield from do(Sleep(pause, jitter=True))
+        pause = min(pause * 2, request.wait_max_s)
+    reason = "It did not answer; a tool that only reads changes nothing."
+    return about(None, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_max_s))
+
+
+def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
+    """What is known of an effect now; an unknown one that nobody works on is looked at once. It never sends."""
+    looked = row.verdict is Verdict.EFFECT_UNKNOWN and not row.live and looks
+    if looked:
+        row = still_there((yield from settle_doubt(row)).row)
+    match row.verdict:
+        case Verdict.EFFECT_APPLIED:
+            return about(row, applied_words(tool, row, mine=False, looked=looked))
+        case Verdict.EFFECT_UNKNOWN:
+            return about(row, Words(tool=tool, code="in_progress" if row.live else "effect_unknown"))
+        case Verdict.NO_EFFECT:
+            return about(row, ending_words(tool, None, row))
+        case _:
+            assert_never(row.verdict)
+
+
+def settle_doubt(row: Row) -> Flow[Answer]:
+    """One look at an effect, written down. It never sends. For reconcile and `check_effect`."""
+    asked = yield from do(Ask(row))
+    return (yield from do(Write(asked.look)))
