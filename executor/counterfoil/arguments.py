@@ -242,7 +242,7 @@ class Arguments:
         if found:
             return [of_place(path, problem) for path, problem in found]
         try:
-            return model.model_validate_json(write(fitted), strict=True)
+            return model.model_validate_json(write(fitted), strict=fitting.strict or None)
         except ValidationError as error:
             return list(worded(error.errors(include_url=False, include_input=False), own, self._secrets))
         except RecursionError:

@@ -258,6 +258,15 @@ class Row:
         """True while somebody holds the right to work on the effect."""
         return self.verdict is Verdict.EFFECT_UNKNOWN and self.now <= self.lease_until
 
+    @property
+    def replaceable(self) -> bool:
+        """True when other arguments may take the place of these: every attempt so far is proven for good.
+
+        After a closing by absence or by an operator they may not: the earlier request may still turn up, under the
+        provider key that is kept for it.
+        """
+        return self.verdict is Verdict.NO_EFFECT and not self.key_tainted
+
 
 BITS: Final = 60
 

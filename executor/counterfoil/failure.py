@@ -96,7 +96,8 @@ class _Kind(Enum):
 
 
 # Distribution's top package and the class's own name: modules move between versions (`stripe.error`, `stripe._error`).
-# A base class in LOST covers all that is not named elsewhere. Not in UNSENT on purpose: ssl.SSLError other than a
+# A base class covers what derives from it (urllib3's NewConnectionError is a ConnectTimeoutError, requests' errors are
+# OSErrors). Not in UNSENT on purpose: ssl.SSLError other than a
 # certificate's (alerts come after the request too), TimeoutError, OSError by its errno, urllib3's FullPoolError.
 _KNOWN: Final[Mapping[str, _Kind]] = {
     name: kind
@@ -108,28 +109,21 @@ _KNOWN: Final[Mapping[str, _Kind]] = {
             httpcore.ConnectError httpcore.ConnectTimeout httpcore.PoolTimeout httpcore.ProxyError
             httpcore2.ConnectError httpcore2.ConnectTimeout httpcore2.PoolTimeout httpcore2.ProxyError
             requests.ConnectTimeout
-            urllib3.NewConnectionError urllib3.ConnectTimeoutError urllib3.EmptyPoolError
+            urllib3.ConnectTimeoutError urllib3.EmptyPoolError
             aiohttp.ClientConnectorError aiohttp.ClientConnectorCertificateError aiohttp.ClientConnectorSSLError
             aiohttp.ConnectionTimeoutError aiohttp.ClientHttpProxyError
             botocore.EndpointConnectionError botocore.ConnectTimeoutError
             psycopg.ConnectionTimeout
         """,
         _Kind.LOST: """
-            builtins.OSError asyncio.IncompleteReadError concurrent.CancelledError concurrent.BrokenExecutor
-            counterfoil.DeadlinePassed http.HTTPException smtplib.SMTPException smtplib.SMTPServerDisconnected
+            builtins.OSError concurrent.CancelledError concurrent.BrokenExecutor http.HTTPException
             anyio.BrokenResourceError anyio.ClosedResourceError anyio.EndOfStream
-            httpx.HTTPError httpx2.HTTPError
-            httpcore.NetworkError httpcore.ProtocolError httpcore.TimeoutException
-            httpcore2.NetworkError httpcore2.ProtocolError httpcore2.TimeoutException
-            requests.RequestException urllib3.HTTPError
-            aiohttp.ClientError aiohttp.TooManyRedirects
-            botocore.HTTPClientError botocore.ConnectionError
+            httpx.HTTPError httpx2.HTTPError urllib3.HTTPError aiohttp.ClientError aiohttp.TooManyRedirects
+            botocore.HTTPClientError grpc.RpcError
             psycopg.OperationalError psycopg.InterfaceError sqlalchemy.OperationalError sqlalchemy.InterfaceError
-            grpc.RpcError pymongo.AutoReconnect
         """,
         _Kind.CARRIES: """
-            urllib.URLError requests.ConnectionError requests.SSLError requests.ProxyError
-            urllib3.MaxRetryError urllib3.SSLError urllib3.ProxyError
+            urllib.URLError requests.ConnectionError urllib3.MaxRetryError urllib3.SSLError urllib3.ProxyError
             botocore.SSLError botocore.ProxyConnectionError stripe.APIConnectionError
         """,
         _Kind.ANSWER: """

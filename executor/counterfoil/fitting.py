@@ -15,7 +15,8 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from counterfoil.exact_json import MAX_DIGITS, NOT_FINITE, TOO_MANY_DIGITS, Json, Number
-from counterfoil.identity import DATE_TIME_PROBLEM, Path
+from counterfoil.identity import Path
+from counterfoil.problems import of_kinds
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -38,22 +39,30 @@ _SIMPLE: Final = (
     *("any", "bool", "bytes", "date", "datetime", "decimal", "definition-ref", "enum", "float", "int", "literal"),
     *("none", "str", "tagged-union", "time", "timedelta", "union", "uuid"),
 )
-_STEADY: Final = frozenset((*_INSIDE, *_OBJECTS, *_LISTS, *_SIMPLE)) - {
-    "function-after",
-    "function-before",
-    "function-wrap",
-}
+_BEFORE: Final = frozenset(("function-before", "function-wrap"))
+_STEADY: Final = frozenset((*_INSIDE, *_OBJECTS, *_LISTS, *_SIMPLE)) - _BEFORE - {"function-after"}
+_WHOLE: Final = frozenset(("int", "literal", "enum"))
+_NO_TEXT: Final = frozenset(("int", "float", "bool", "none"))
+_NO_NUMBER: Final = frozenset(
+    ("bool", "str", "bytes", "none", "uuid", "date", "datetime", "time", "timedelta", "url", "multi-host-url")
+)
+_NO_BOOL: Final = frozenset((*_NO_NUMBER, "int", "float", "decimal")) - {"bool"}
 _SECONDS: Final = re.compile(r"\s*[-+]?[0-9.]+\s*")
-_DATE_PROBLEM: Final = "must be a date, for example 2026-03-04"
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Fits trees to one core schema. `steady` is False where reading a value again may change it (validators)."""
+    """Fits trees to one core schema.
+
+    `steady` is False where reading a value again may change it (validators). `strict` is False where somebody's own
+    function sees a value first: what it returns is then a Python value, which pydantic's strict mode would not take
+    for a date-time or a list. There the fitting itself refuses values of another kind.
+    """
 
     schema: Schema
     definitions: Mapping[str, Schema] = field(init=False)
     steady: bool = field(init=False)
+    strict: bool = field(init=False)
 
     def __post_init__(self) -> None:
         nodes = tuple(_nodes(self.schema))
@@ -61,6 +70,7 @@ class Fitting:
         aliases = [part.get("validation_alias") for node in nodes for part in _members(node)]
         steady = all(node["type"] in _STEADY for node in nodes) and not any(isinstance(told, list) for told in aliases)
         object.__setattr__(self, "steady", steady)
+        object.__setattr__(self, "strict", all(node["type"] not in _BEFORE for node in nodes))
 
     def fit(self, tree: Json) -> tuple[Json, list[tuple[Path, str]]]:
         """The tree as pydantic should read it, and what pydantic would not see: flaws by place."""
@@ -73,34 +83,34 @@ class _Work:
     definitions: Mapping[str, Schema]
     flaws: list[tuple[Path, str]] = field(default_factory=list)
 
-    def fit(self, schema: Schema, tree: Json, path: Path) -> Json:
+    def fit(self, schema: Schema, tree: Json, path: Path, *, under: bool = False) -> Json:
+        """`under` is True inside a model whose own function sees the whole of it first."""
         match tree:
             case Number():
-                return self._number(schema, tree, path)
+                return self._number(schema, tree, path, under)
             case bool() | str():
                 self._scalar(schema, tree, path)
                 return tree
             case dict():
-                return self._object(schema, tree, path)
+                return self._object(schema, tree, path, under)
             case list():
-                return self._list(schema, tree, path)
+                return self._list(schema, tree, path, under)
             case None:
                 return None
 
-    def _number(self, schema: Schema, number: Number, path: Path) -> Json:
-        kinds = {leaf["type"] for leaf in self._leaves(schema)}
+    def _number(self, schema: Schema, number: Number, path: Path, under: bool) -> Json:
+        kinds, seen_first = self._kinds(schema)
         exact = number.exact
-        if exact is None:
-            self.flaws.append((path, NOT_FINITE))
+        if exact is None or (exact.adjusted() > MAX_DIGITS and kinds & _WHOLE):
+            self.flaws.append((path, NOT_FINITE if exact is None else TOO_MANY_DIGITS))
             return number
-        if kinds & {"int", "literal", "enum"} and exact == exact.to_integral_value():
-            if exact.adjusted() > MAX_DIGITS:
-                self.flaws.append((path, TOO_MANY_DIGITS))
-                return number
+        if not seen_first and kinds <= _NO_NUMBER:
+            self._refuse(kinds, number, path)
+        if kinds & _WHOLE and exact == exact.to_integral_value():
             return Number(str(int(exact)))
         if "decimal" not in kinds:
             return number
-        if not kinds & {"str", "any"} and not self._has_before(schema):
+        if not (seen_first or under or kinds & {"str", "any"}):
             return number.text
         # A text would be taken as text here, and a number goes through a float: refuse what a float cannot hold.
         if Decimal(repr(float(exact))) != exact:
@@ -108,65 +118,77 @@ class _Work:
         return number
 
     def _scalar(self, schema: Schema, value: bool | str, path: Path) -> None:
-        leaves = list(self._leaves(schema))
-        kinds = {leaf["type"] for leaf in leaves}
+        kinds, seen_first = self._kinds(schema)
+        if seen_first:
+            return
         if isinstance(value, bool):
-            if kinds and kinds <= {"literal", "enum", "none"} and not any(_holds_bool(leaf) for leaf in leaves):
+            if kinds <= _NO_BOOL:
+                self._refuse(kinds, value, path)
+            elif kinds <= {"literal", "enum", "none"} and not self._lists_bool(schema):
                 self.flaws.append((path, f"must be one of the listed values, not {str(value).lower()}"))
+        elif kinds <= _NO_TEXT:
+            self._refuse(kinds, value, path)
         elif _SECONDS.fullmatch(value) and kinds <= {"datetime", "date", "none"}:
-            if "datetime" in kinds:
-                self.flaws.append((path, DATE_TIME_PROBLEM))
-            elif "date" in kinds:
-                self.flaws.append((path, _DATE_PROBLEM))
+            self._refuse(kinds, value, path)
 
-    def _object(self, schema: Schema, tree: dict[str, Json], path: Path) -> Json:
-        leaf = self._fitting_object(schema, tree)
+    def _refuse(self, kinds: set[str], value: Json, path: Path) -> None:
+        self.flaws.append((path, of_kinds(sorted(kinds), value)))
+
+    def _kinds(self, schema: Schema) -> tuple[set[str], bool]:
+        """The core types that a value may have here, and whether somebody's own function sees it first."""
+        leaves = list(self._leaves(schema))
+        return {leaf["type"] for leaf, _ in leaves}, any(seen_first for _, seen_first in leaves)
+
+    def _lists_bool(self, schema: Schema) -> bool:
+        return any(_holds_bool(leaf) for leaf, _ in self._leaves(schema))
+
+    def _object(self, schema: Schema, tree: dict[str, Json], path: Path, under: bool) -> Json:
+        leaf, seen_first = self._object_leaf(schema, tree)
         if leaf is None:
             return tree
-        if leaf["type"] == "dict":
-            values = leaf.get("values_schema")
-            return {name: self.fit(values, item, (*path, name)) if values else item for name, item in tree.items()}
-        known = _by_name(leaf)
-        extras = leaf.get("extras_schema")
+        known = {} if leaf["type"] == "dict" else _by_name(leaf)
+        others = leaf.get("values_schema") if leaf["type"] == "dict" else leaf.get("extras_schema")
+        under = under or seen_first
         fitted: dict[str, Json] = {}
         for name, item in tree.items():
-            inside = known.get(name, extras)
-            fitted[name] = item if inside is None else self.fit(inside, item, (*path, name))
+            inside = known.get(name, others)
+            fitted[name] = item if inside is None else self.fit(inside, item, (*path, name), under=under)
         return fitted
 
-    def _list(self, schema: Schema, tree: list[Json], path: Path) -> Json:
-        leaves = [leaf for leaf in self._leaves(schema) if leaf["type"] in _LISTS]
+    def _list(self, schema: Schema, tree: list[Json], path: Path, under: bool) -> Json:
+        leaves = [(leaf, seen_first) for leaf, seen_first in self._leaves(schema) if leaf["type"] in _LISTS]
         if not leaves:
             return tree
-        leaf = next((leaf for leaf in leaves if _takes_length(leaf, len(tree))), leaves[0])
+        leaf, seen_first = next((one for one in leaves if _takes_length(one[0], len(tree))), leaves[0])
         fitted = []
         for place, item in enumerate(tree):
             inside = _at(leaf, place)
-            fitted.append(item if inside is None else self.fit(inside, item, (*path, place)))
+            told = item if inside is None else self.fit(inside, item, (*path, place), under=under or seen_first)
+            fitted.append(told)
         return fitted
 
-    def _leaves(self, schema: Schema) -> Iterator[Schema]:
-        """What a place may hold, with wrappers and unions opened."""
+    def _leaves(self, schema: Schema, seen_first: bool = False) -> Iterator[tuple[Schema, bool]]:
+        """What a place may hold, wrappers and unions opened; True for what somebody's own function sees first."""
         kind = schema["type"]
         if kind == "nullable":
-            yield {"type": "none"}
+            yield {"type": "none"}, seen_first
         if kind in _INSIDE:
-            yield from self._leaves(schema[_INSIDE[kind]])
+            yield from self._leaves(schema[_INSIDE[kind]], seen_first or kind in _BEFORE)
         elif kind == "definition-ref":
-            yield from self._leaves(self.definitions[schema["schema_ref"]])
+            yield from self._leaves(self.definitions[schema["schema_ref"]], seen_first)
         elif kind in ("union", "tagged-union"):
             for choice in _choices(schema):
-                yield from self._leaves(choice)
+                yield from self._leaves(choice, seen_first)
         else:
-            yield schema
+            yield schema, seen_first
 
-    def _fitting_object(self, schema: Schema, tree: dict[str, Json]) -> Schema | None:
+    def _object_leaf(self, schema: Schema, tree: dict[str, Json]) -> tuple[Schema | None, bool]:
         tagged = self._tagged(schema, tree)
-        leaves = [leaf for leaf in self._leaves(tagged or schema) if leaf["type"] in _OBJECTS]
-        for leaf in leaves:
+        leaves = [one for one in self._leaves(tagged or schema) if one[0]["type"] in _OBJECTS]
+        for leaf, seen_first in leaves:
             if leaf["type"] == "dict" or _takes_names(leaf, set(tree)):
-                return leaf
-        return leaves[0] if leaves else None
+                return leaf, seen_first
+        return leaves[0] if leaves else (None, False)
 
     def _tagged(self, schema: Schema, tree: dict[str, Json]) -> Schema | None:
         kind = schema["type"]
@@ -180,13 +202,6 @@ class _Work:
         told = tag.exact if isinstance(tag, Number) else tag if isinstance(tag, str | bool) else None
         choice: Schema | None = schema["choices"].get(told)
         return choice
-
-    def _has_before(self, schema: Schema) -> bool:
-        """True where somebody's own function sees the number first and expects a number."""
-        kind = schema["type"]
-        if kind in ("function-before", "function-wrap"):
-            return True
-        return kind in _INSIDE and self._has_before(schema[_INSIDE[kind]])
 
 
 # ---------------------------------------------------------------- reading core schemas

@@ -79,7 +79,7 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
     """One move: an observation ends the call, a row (or None) is the state to go on from."""
     if row is None:
         return (yield from _begin(request, course, row))
-    if row.fingerprint != request.fingerprint:
+    if row.fingerprint != request.fingerprint and not row.replaceable:
         yield from do(Sight(row, "key_conflict"))
         return _conflict(request, row)
     match row.verdict:

@@ -61,12 +61,24 @@ def worded(errors: Iterable[ErrorDetails], tree: Json, secrets: Collection[str] 
     for error in errors:
         path, sent = _place(error, tree)
         hidden = bool(path) and path[0] in secrets
-        text = _wording(error, sent, hidden=hidden)
+        text = _wording(error["type"], error.get("ctx", {}), error["msg"], sent, hidden=hidden)
         texts = by_place.setdefault(path, [])
         if text not in texts:
             texts.append(text)
     for path, texts in by_place.items():
         yield of_place(path, _either(texts))
+
+
+def of_kinds(kinds: Iterable[str], sent: Json) -> str:
+    """What is wrong with a value of another kind than pydantic's core types `kinds`; shows its kind alone.
+
+    Example:
+        >>> of_kinds(["int", "none"], "5")
+        'must be an integer, not text'
+    """
+    names = {"str": "string"}
+    errors = [f"{names.get(kind, kind)}_type" for kind in kinds if kind != "none"]
+    return _either([_wording(error, {}, "is not valid", sent, hidden=True) for error in errors] or ["must be null"])
 
 
 # ---------------------------------------------------------------- details
@@ -147,8 +159,7 @@ def _place(error: ErrorDetails, tree: Json) -> tuple[Path, Any]:
     return tuple(path), node
 
 
-def _wording(error: ErrorDetails, sent: Any, *, hidden: bool) -> str:
-    kind, context = error["type"], error.get("ctx", {})
+def _wording(kind: str, context: Mapping[str, Any], message: str, sent: Any, *, hidden: bool) -> str:
     if kind in _KINDS:
         return f"{_KINDS[kind]}, not {_shown(sent, hidden=hidden)}"
     if kind in _SENTENCES:
@@ -159,9 +170,9 @@ def _wording(error: ErrorDetails, sent: Any, *, hidden: bool) -> str:
     if hidden:
         return "is not valid"
     if kind in ("value_error", "assertion_error"):
-        return _own_words(str(context.get("error", "")) or error["msg"])
+        return _own_words(str(context.get("error", "")) or message)
     # What is left has a wording of the library, but for the types that a validator of the developer has invented.
-    return "is not valid" if kind in _LIBRARY else _own_words(error["msg"])
+    return "is not valid" if kind in _LIBRARY else _own_words(message)
 
 
 class _Context(dict[str, Any]):

@@ -15,7 +15,7 @@ def refused_words(tool: str, echo: str, refused: Refused) -> Words:
     return Words(
         tool=tool,
         code=refused.code,
-        row_code=refused.code if refused.code in CODES else "rejected",
+        row_code=row_code(refused.code),
         reason=refused.reason,
         hint=refused.hint or "",
         field=refused.field or "",
@@ -25,6 +25,12 @@ def refused_words(tool: str, echo: str, refused: Refused) -> Words:
     )
 
 
+def row_code(code: str) -> str:
+    """The row of the table that a tool's own word follows: no word of a tool may claim another verdict."""
+    known = CODES.get(code)
+    return code if known is not None and known.verdict == "no_effect" and not known.ok else "rejected"
+
+
 def ending_words(tool: str, echo: str | None, row: Row) -> Words:
     """The words for an end that stands in the row, made by whoever."""
     code = row.code or "unavailable"
@@ -32,7 +38,7 @@ def ending_words(tool: str, echo: str | None, row: Row) -> Words:
         return Words(
             tool=tool,
             code=code,
-            row_code=code if code in CODES else "rejected",
+            row_code=row_code(code),
             reason=row.reason or "",
             arguments=echo,
         )

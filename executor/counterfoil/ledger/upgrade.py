@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Change: TypeAlias = Callable[[sa.Connection], str | None]
 
 SCRIPTS: Final = "counterfoil_migrations:"
+LOCK: Final = 0x636F756E746572
+"""The advisory lock of PostgreSQL that whoever changes the tables holds; the migrations' env.py takes the same."""
 _LOCK_WAIT_MS: Final = 60_000
 _OPENING_S: Final = 10.0
 
@@ -120,7 +122,10 @@ def _changed(ledger: str, change: Change) -> str | None:
         else:
             # What is read after waiting for the lock must be what its holder before has committed.
             engine = engine.execution_options(isolation_level="READ COMMITTED")
-        with engine.begin() as connection:
+        with engine.begin() as connection:  # on SQLite this waits for the write lock
+            if connection.dialect.name == "postgresql":
+                # It ends with the transaction, so it is good behind a pooler that shares sessions, too.
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
             return change(connection)
     except sa.exc.SQLAlchemyError:
         raise LedgerUnavailable(

@@ -61,6 +61,8 @@ class AsyncShell(Shell):
                 return await self._whole(lambda: self.site.ledger.read(key))
             case Start(fresh):
                 started, interrupt = await self._shielded(lambda: self.start(fresh))
+                if interrupt is not None and started.deadline is not None:
+                    self.site.attempts.release()  # what was begun will not run
                 return replace(started, interrupt=interrupt)
             case Attempt():
                 return await self.attempt(step)

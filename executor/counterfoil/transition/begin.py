@@ -41,7 +41,8 @@ def new_row(begin: Begin, provider_key: str, reading: Reading) -> Row:
 def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decision | Repeated | Refusal:
     if row.claim_id == begin.claim_id:
         return Repeated()
-    if row.fingerprint != begin.fingerprint:
+    changed = row.fingerprint != begin.fingerprint
+    if changed and not row.replaceable:
         return Refusal("conflict")
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
@@ -55,11 +56,14 @@ def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decis
         case Verdict.NO_EFFECT:
             columns = _attempt(row, begin, begin.terms, reading)
             columns |= {"arguments": begin.arguments, "echo": begin.echo, "task": begin.task}
+            columns |= {"fingerprint": begin.fingerprint, "canonical_version": begin.canonical_version}
             columns |= _renewed_key(row, reading)
             permission = row.proof or Proof.NEVER_SENT
         case _:
             assert_never(row.verdict)
     detail = {"permission": str(permission), "provider_key": columns.get("provider_key", row.provider_key)}
+    if changed:
+        detail["arguments_before"] = row.echo
     return Decision(columns, "begun", row.attempts + 1, begin.holder, detail | _call(begin))
 
 
