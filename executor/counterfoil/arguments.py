@@ -89,7 +89,7 @@ class Arguments:
         self._secrets = frozenset(one.name for one in self._parameters if one.secret)
         self._defaults = {one.name: _form_of_default(one.default) for one in self._parameters}
         self._model = model_of(self._function, self._parameters)
-        self._fitting = Fitting(self._model.__pydantic_core_schema__)
+        self._fitting = Fitting(self._model.__pydantic_core_schema__, self._secrets)
         lasting = [one for one in self._parameters if not one.secret]
         self._stored_model = model_of(self._function, lasting) if self._secrets else self._model
         self._stored_fitting = Fitting(self._stored_model.__pydantic_core_schema__)
@@ -234,23 +234,23 @@ class Arguments:
     # ------------------------------------------------------------ what it becomes
 
     def _checked(self, model: type[BaseModel], fitting: Fitting, tree: dict[str, Json]) -> BaseModel | list[Problem]:
-        found = list(flaws(tree))
+        unreadable = [of_place(path, problem) for path, problem in flaws(tree)]
+        if unreadable:
+            return unreadable
         own = {name: value for name, value in tree.items() if not (self._repeatable and name == OCCURRENCE)}
-        fitted: Json = None
-        if not found:
-            fitted, found = fitting.fit(own)
-        if found:
-            return [of_place(path, problem) for path, problem in found]
+        fitted, unfit = fitting.fit(own)
+        problems = [of_place(path, problem) for path, problem in unfit]
         try:
-            return model.model_validate_json(write(fitted), strict=fitting.strict or None)
+            instance = model.model_validate_json(write(fitted), strict=fitting.strict or None)
         except ValidationError as error:
-            return list(worded(error.errors(include_url=False, include_input=False), own, self._secrets))
+            return problems + list(worded(error.errors(include_url=False, include_input=False), own, self._secrets))
         except RecursionError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the developer's
             problem = f"a validator of {self._function} raised {type(error).__name__}; let it raise ValueError instead"
             # Its text may hold what was sent, so nothing is chained where there are secrets.
             raise UsageError(problem) from (None if self._secrets else error)
+        return problems or instance
 
     def _forms(self, values: dict[str, Any]) -> tuple[dict[str, bytes | None], list[Problem]]:
         """The canonical form of each value; None for a default that has none."""

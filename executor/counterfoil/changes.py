@@ -120,7 +120,10 @@ class SettleLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleLook:
-    """What a look answered. `asked_at` (and `asked_boot_us`) were taken before the question was asked (protocol F4)."""
+    """What a look answered. `asked_at` (and `asked_boot_us`) were taken before the question was asked (protocol F4).
+
+    `verifies`: the look follows a success (`verify="always"`); not seeing it then marks the effect unverified.
+    """
 
     key: bytes
     actor: str
@@ -131,6 +134,7 @@ class SettleLook:
     value: StoredValue | None = None
     unclear: str | None = None
     code: str = "verified"
+    verifies: bool = False
 
     @property
     def absent(self) -> bool:

@@ -9,7 +9,7 @@ finds a flaw; it never changes a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -46,6 +46,7 @@ _NO_TEXT: Final = frozenset(("int", "float", "bool", "none"))
 _NO_NUMBER: Final = frozenset(
     ("bool", "str", "bytes", "none", "uuid", "date", "datetime", "time", "timedelta", "url", "multi-host-url")
 )
+_DATES: Final = frozenset(("date", "datetime", "none"))
 _NO_BOOL: Final = frozenset((*_NO_NUMBER, "int", "float", "decimal")) - {"bool"}
 _SECONDS: Final = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
@@ -56,10 +57,11 @@ class Fitting:
 
     `steady` is False where reading a value again may change it (validators). `strict` is False where somebody's own
     function sees a value first: what it returns is then a Python value, which pydantic's strict mode would not take
-    for a date-time or a list. There the fitting itself refuses values of another kind.
+    for a date-time or a list. There the fitting itself refuses values of another kind. `secrets` are never shown.
     """
 
     schema: Schema
+    secrets: Collection[str] = ()
     definitions: Mapping[str, Schema] = field(init=False)
     steady: bool = field(init=False)
     strict: bool = field(init=False)
@@ -73,14 +75,16 @@ class Fitting:
         object.__setattr__(self, "strict", all(node["type"] not in _BEFORE for node in nodes))
 
     def fit(self, tree: Json) -> tuple[Json, list[tuple[Path, str]]]:
-        """The tree as pydantic should read it, and what pydantic would not see: flaws by place."""
-        work = _Work(self.definitions)
+        """The tree as pydantic should read it, and the flaws that pydantic would not see, by place."""
+        work = _Work(self.definitions, self.strict, self.secrets)
         return work.fit(self.schema, tree, ()), work.flaws
 
 
 @dataclass(slots=True)
 class _Work:
     definitions: Mapping[str, Schema]
+    strict: bool
+    secrets: Collection[str]
     flaws: list[tuple[Path, str]] = field(default_factory=list)
 
     def fit(self, schema: Schema, tree: Json, path: Path, *, under: bool = False) -> Json:
@@ -104,35 +108,37 @@ class _Work:
         if exact is None or (exact.adjusted() > MAX_DIGITS and kinds & _WHOLE):
             self.flaws.append((path, NOT_FINITE if exact is None else TOO_MANY_DIGITS))
             return number
-        if not seen_first and kinds <= _NO_NUMBER:
+        if not self.strict and not seen_first and kinds <= _NO_NUMBER:
             self._refuse(kinds, number, path)
         if kinds & _WHOLE and exact == exact.to_integral_value():
             return Number(str(int(exact)))
         if "decimal" not in kinds:
             return number
-        if not (seen_first or under or kinds & {"str", "any"}):
-            return number.text
-        # A text would be taken as text here, and a number goes through a float: refuse what a float cannot hold.
-        if Decimal(repr(float(exact))) != exact:
-            self.flaws.append((path, "has more digits than a number can hold here; write it with at most 15 digits"))
-        return number
+        lossless = Decimal(repr(float(exact))) == exact
+        if kinds & {"str", "any"}:
+            # A text would be taken as text here, and a number goes through a float: refuse what that cannot hold.
+            if not lossless:
+                problem = "has more digits than a number can hold here; write it with at most 15 digits"
+                self.flaws.append((path, problem))
+            return number
+        # Somebody's own function expects the number of JSON, as long as that is the same number.
+        return number if lossless and (seen_first or under) else number.text
 
     def _scalar(self, schema: Schema, value: bool | str, path: Path) -> None:
         kinds, seen_first = self._kinds(schema)
         if seen_first:
             return
         if isinstance(value, bool):
-            if kinds <= _NO_BOOL:
+            if not self.strict and kinds <= _NO_BOOL:
                 self._refuse(kinds, value, path)
             elif kinds <= {"literal", "enum", "none"} and not self._lists_bool(schema):
                 self.flaws.append((path, f"must be one of the listed values, not {str(value).lower()}"))
-        elif kinds <= _NO_TEXT:
-            self._refuse(kinds, value, path)
-        elif _SECONDS.fullmatch(value) and kinds <= {"datetime", "date", "none"}:
+        elif (not self.strict and kinds <= _NO_TEXT) or (kinds <= _DATES and _SECONDS.fullmatch(value)):
             self._refuse(kinds, value, path)
 
     def _refuse(self, kinds: set[str], value: Json, path: Path) -> None:
-        self.flaws.append((path, of_kinds(sorted(kinds), value)))
+        hidden = bool(path) and path[0] in self.secrets
+        self.flaws.append((path, of_kinds(sorted(kinds), value, hidden=hidden)))
 
     def _kinds(self, schema: Schema) -> tuple[set[str], bool]:
         """The core types that a value may have here, and whether somebody's own function sees it first."""

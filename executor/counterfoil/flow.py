@@ -7,7 +7,7 @@ begin is not decided here but by the ledger's write; this only asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from counterfoil.changes import Applied, Change, Declined, SettleClosed, SettleLost, SettleReturned
@@ -132,6 +132,9 @@ def _attempt(
         course.resend_over = True
     found = still_there(answer.row)
     course.sent = False
+    if request.verifies and isinstance(end.outcome, Returned):
+        asked = yield from do(Ask(found))
+        found = still_there((yield from do(Write(replace(asked.look, verifies=True)))).row)
     return found
 
 
@@ -287,7 +290,7 @@ def _sleep(course: _Course, seconds: float, *, jitter: bool = False) -> Flow[Non
 
 
 def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observation]:
-    words = applied_words(request.tool, row, mine=course.mine, looked=course.looks > 0)
+    words = applied_words(request.tool, row, mine=course.mine, looked=course.looks > 0, interrupted=course.used == 0)
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")

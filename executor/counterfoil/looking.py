@@ -49,7 +49,7 @@ def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
         row = still_there((yield from settle_doubt(row)).row)
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
-            return about(row, applied_words(tool, row, mine=False, looked=looked))
+            return about(row, applied_words(tool, row, mine=False, looked=looked, interrupted=False))
         case Verdict.EFFECT_UNKNOWN:
             return about(row, Words(tool=tool, code="in_progress" if row.live else "effect_unknown"))
         case Verdict.NO_EFFECT:

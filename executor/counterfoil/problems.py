@@ -69,16 +69,16 @@ def worded(errors: Iterable[ErrorDetails], tree: Json, secrets: Collection[str] 
         yield of_place(path, _either(texts))
 
 
-def of_kinds(kinds: Iterable[str], sent: Json) -> str:
-    """What is wrong with a value of another kind than pydantic's core types `kinds`; shows its kind alone.
+def of_kinds(kinds: Iterable[str], sent: Json, *, hidden: bool = False) -> str:
+    """What is wrong with a value of another kind than pydantic's core types `kinds`; a `hidden` one is not shown.
 
     Example:
         >>> of_kinds(["int", "none"], "5")
         'must be an integer, not text'
     """
-    names = {"str": "string"}
+    names = {"str": "string", "timedelta": "time_delta"}
     errors = [f"{names.get(kind, kind)}_type" for kind in kinds if kind != "none"]
-    return _either([_wording(error, {}, "is not valid", sent, hidden=True) for error in errors] or ["must be null"])
+    return _either([_wording(error, {}, "is not valid", sent, hidden=hidden) for error in errors] or ["must be null"])
 
 
 # ---------------------------------------------------------------- details

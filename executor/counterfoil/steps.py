@@ -130,6 +130,7 @@ class Request:
     looks: bool
     keyed: bool
     speaks_for_key: bool
+    verifies: bool
     patience_s: float
     attempts_max: int
     wait_s: float

@@ -47,19 +47,27 @@ def ending_words(tool: str, echo: str | None, row: Row) -> Words:
     return Words(tool=tool, code="unavailable", reason=told, retry_after_s=RETRY_SOON_S)
 
 
-def applied_words(tool: str, row: Row, *, mine: bool, looked: bool) -> Words:
-    """The words for an effect that is there."""
+def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted: bool) -> Words:
+    """The words for an effect that is there.
+
+    `mine`: an attempt of this call returned. `looked`: this call looked. `interrupted`: it made no attempt, so what it
+    found was begun by an earlier call.
+    """
     if row.count > 1:
         code = "applied_more_than_once"
     elif not row.complete:
         code = "incomplete"
     elif row.value is None and row.value_note is not None:
         code = "value_not_stored"
+    elif not row.verified:
+        code = "unverified"
     elif mine:
         code = "ok"
     else:
         code = "verified" if looked and row.proof is Proof.FOUND else "replayed"
     reason = f"It is done; {row.value_note}" if code == "value_not_stored" else ""
+    if code == "verified" and interrupted:
+        reason = "An earlier call was interrupted, and looking showed that it had been carried out before that."
     return Words(tool=tool, code=code, reason=reason)
 
 

@@ -163,3 +163,31 @@ def test_read_only_tools_have_no_row(world: World, executor_of: Make) -> None:
     seen = executor.call("slots", {"day": "today"})
     assert (seen.ok, seen.verdict, seen.value, seen.effect_id) == (True, Verdict.NO_EFFECT, ["a"], None)
     assert executor.audit.effects() == []
+
+
+def test_verify_always_looks_after_a_success(world: World, executor_of: Make) -> None:
+    """A success that a look does not see stays applied and is marked; a later sight clears the mark."""
+    visible: list[str] = []
+
+    @tool(key=("order",), policy=Policy(verify="always"))
+    def pay(effect: Effect, order: str) -> str:
+        """Pay one order."""
+        world.act(effect)
+        return "paid"
+
+    @pay.postcondition
+    def paid(effect: Effect) -> Found[str] | Absent | Unclear:
+        return Found("paid", reference=None) if effect.id in visible else Absent()
+
+    executor = executor_of(pay)
+    seen = executor.call("pay", {"order": "A"})
+    assert (seen.code, seen.ok, seen.verdict, seen.proof) == (
+        "unverified", True, Verdict.EFFECT_APPLIED, Proof.RETURNED)  # fmt: skip
+    visible.append(str(seen.effect_id))
+    world.clock.advance(5)
+    assert executor.reconcile().looked == 1
+    assert executor.call("pay", {"order": "A"}).code == "replayed"
+    world.clock.advance(100_000)
+    assert executor.reconcile().looked == 0
+    assert executor.call("pay", {"order": "B"}).code == "unverified"
+    assert len(world.requests) == 2

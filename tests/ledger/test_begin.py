@@ -49,14 +49,32 @@ def test_begin_after_a_proof_of_its_own(ledger: Ledger) -> None:
     assert (second.attempts, second.open_attempts, second.provider_key) == (2, 2, first.provider_key)
 
 
-def test_begin_with_other_arguments_is_a_conflict(ledger: Ledger) -> None:
-    """The same key with another fingerprint begins nothing and changes nothing."""
+@pytest.mark.parametrize("state", ["unknown", "applied", "absent", "operator"])
+def test_begin_with_other_arguments_is_a_conflict(ledger: Ledger, clock: ManualClock, state: str) -> None:
+    """The same key with another fingerprint begins nothing and changes nothing while the earlier may be there."""
     one = One(ledger)
     one.begun()
-    one.apply(one.closed())
+    clock.advance(40)
+    if state == "applied":
+        one.apply(one.returned())
+    elif state == "absent":
+        one.apply(one.look())
+    elif state == "operator":
+        one.apply(one.resolve(Verdict.NO_EFFECT))
     before = one.row
     assert guard(one.apply(one.begin(fingerprint=b"x" * 32))) == "conflict"
     assert one.row.version == before.version
+
+
+@pytest.mark.parametrize("proof", [Proof.NEVER_SENT, Proof.REJECTED])
+def test_other_arguments_may_follow_a_final_proof(ledger: Ledger, proof: Proof) -> None:
+    """A declined card may be changed: what is proven for good to have had no effect does not occupy the key."""
+    one = One(ledger)
+    one.begun()
+    one.apply(one.closed(proof=proof))
+    row = one.begun(fingerprint=b"x" * 32, arguments='{"order":"A","card":2}')
+    assert (row.attempts, row.arguments, row.fingerprint) == (2, '{"order":"A","card":2}', b"x" * 32)
+    assert Audit(ledger).history(row.id)[-1].detail["arguments_before"] == '{"order":"A"}'
 
 
 def test_the_same_begin_asked_again_is_recognised_by_its_claim(ledger: Ledger) -> None:

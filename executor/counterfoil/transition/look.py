@@ -27,10 +27,10 @@ def found(row: Row, change: SettleLook, reading: Reading) -> Decision:
         return Decision(columns, "found", 0, change.actor, detail, incidents + _shape(seen.count, seen.complete))
     count = max(row.count, seen.count, len(columns["references"]))
     completed = seen.complete and not row.complete
-    columns |= {"count": count, "complete": row.complete or seen.complete}
+    columns |= {"count": count, "complete": row.complete or seen.complete, "verified": True}
     columns |= value_columns(change.value) if completed or (row.value is None and row.value_digest is None) else {}
     columns |= {"audit_looks": row.audit_looks + 1}
-    columns |= {"look_at": after_settling(replace(row, audit_looks=row.audit_looks + 1), reading.now)}
+    columns |= {"look_at": after_settling(replace(row, audit_looks=row.audit_looks + 1, verified=True), reading.now)}
     return Decision(columns, "found", 0, change.actor, detail, _shape(count, True) if count > row.count else ())
 
 
@@ -85,6 +85,8 @@ def _looked(row: Row, change: SettleLook, reading: Reading, detail: Mapping[str,
     if row.verdict is Verdict.EFFECT_UNKNOWN:
         columns: dict[str, Any] = {"looks": looks, "look_at": next_look(replace(row, looks=looks), reading)}
     else:
-        audited = replace(row, looks=looks, audit_looks=row.audit_looks + 1)
-        columns = {"looks": looks, "audit_looks": audited.audit_looks, "look_at": after_settling(audited, reading.now)}
+        verified = row.verified and not change.verifies
+        audited = replace(row, looks=looks, audit_looks=row.audit_looks + 1, verified=verified)
+        columns = {"looks": looks, "audit_looks": audited.audit_looks, "verified": verified}
+        columns |= {"look_at": after_settling(audited, reading.now)}
     return Decision(columns, "looked", 0, change.actor, detail)

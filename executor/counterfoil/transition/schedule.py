@@ -36,7 +36,10 @@ def audit_us(row: Row) -> tuple[int, ...]:
 
 
 def after_settling(row: Row, now: int) -> int | None:
-    """When a settled effect is looked at again: only if absence or an operator once closed it (protocol F15)."""
+    """When a settled effect is looked at again: while a success is unverified, or if absence or an operator once closed
+    it (protocol F15)."""
+    if not row.verified and now <= row.begun_at + row.audit_us:
+        return now + min(FIRST_US << min(row.looks, 20), SLOWEST_US)
     if row.conditional_at is None:
         return None
     distances = audit_us(row)[row.audit_looks :]
