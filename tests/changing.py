@@ -87,7 +87,7 @@ class One:
             "holder": "host:1",
             "claim_id": f"claim{next(_claims)}",
             "terms": the_terms or terms(),
-            "fresh": False,
+            "fresh": self.ledger.read(self.key) is None,
         }
         return Begin(**content | changed)
 

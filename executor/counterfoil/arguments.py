@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from counterfoil.errors import UsageError
 from counterfoil.exact_json import Json, NotJson, Number, flaws, plain, read, write
 from counterfoil.fitting import Fitting
-from counterfoil.identity import ForeignType, NotCanonical, canonical
+from counterfoil.identity import ForeignType, NotCanonical, canonical, form
 from counterfoil.problems import Problem, of_place, told, worded
 from counterfoil.signature import Content, Secret, json_schema, model_of, parameters
 
@@ -131,23 +131,11 @@ class Arguments:
         try:
             tree = self._sent(raw, max_bytes)
             echo = write(self._masked(tree))
-            occurrence, problems = self._occurrence(tree)
-            problems += self._missing_keys(tree)
-            instance = self._checked(self._model, self._fitting, tree)
-            if not isinstance(instance, BaseModel):
-                return Invalid(told([*problems, *instance]), echo)
-            values = {one.name: getattr(instance, one.field) for one in self._parameters}
-            forms, unwritable = self._forms(values)
-            stored = "" if unwritable else self._stored(values)
+            return self._judged(tree, echo, secret or b"")
         except NotJson as error:
             return Invalid((Problem(error.path, error.problem),), echo)
         except RecursionError:
             return Invalid((Problem("", "the arguments are nested too deeply"),), echo)
-        problems += [Problem(name, _EMPTY) for name in self._key if _is_empty(values[name])]
-        if problems or unwritable:
-            return Invalid(told([*problems, *unwritable]), echo)
-        self._check_steady(stored, forms)
-        return Valid(values, stored, echo, self._identity(values, forms, secret or b""), occurrence)
 
     def revive(self, stored: str) -> dict[str, Any] | Invalid:
         """The Python values of stored arguments, for looks and resends, also in another process.
@@ -233,6 +221,21 @@ class Arguments:
 
     # ------------------------------------------------------------ what it becomes
 
+    def _judged(self, tree: dict[str, Json], echo: str, secret: bytes) -> Valid | Invalid:
+        occurrence, problems = self._occurrence(tree)
+        problems += self._missing_keys(tree)
+        instance = self._checked(self._model, self._fitting, tree)
+        if not isinstance(instance, BaseModel):
+            return Invalid(told([*problems, *instance]), echo)
+        values = {one.name: getattr(instance, one.field) for one in self._parameters}
+        problems += [Problem(name, _EMPTY) for name in self._key if _is_empty(values[name])]
+        forms, formless = self._forms(values)
+        if problems or formless:
+            return Invalid(told([*problems, *formless]), echo)
+        stored = self._stored(values)
+        self._check_steady(stored, forms)
+        return Valid(values, stored, echo, self._identity(values, forms, secret), occurrence)
+
     def _checked(self, model: type[BaseModel], fitting: Fitting, tree: dict[str, Json]) -> BaseModel | list[Problem]:
         unreadable = [of_place(path, problem) for path, problem in flaws(tree)]
         if unreadable:
@@ -252,16 +255,16 @@ class Arguments:
             raise UsageError(problem) from (None if self._secrets else error)
         return problems or instance
 
-    def _forms(self, values: dict[str, Any]) -> tuple[dict[str, bytes | None], list[Problem]]:
-        """The canonical form of each value; None for a default that has none."""
-        forms: dict[str, bytes | None] = {}
+    def _forms(self, values: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+        """The canonical form of each value; `_FORMLESS` for a default that has none."""
+        forms: dict[str, Any] = {}
         problems = []
         for one in self._parameters:
             try:
-                forms[one.name] = canonical(values[one.name], reveal=one.secret)
+                forms[one.name] = form(values[one.name], reveal=one.secret)
             except NotCanonical as error:
                 if values[one.name] is one.default:
-                    forms[one.name] = None
+                    forms[one.name] = _FORMLESS
                 elif isinstance(error, ForeignType):
                     raise UsageError(f"{self._function}: the argument {one.name!r} {error}") from None
                 else:
@@ -280,27 +283,28 @@ class Arguments:
                         raise
         return write(tree)
 
-    def _check_steady(self, stored: str, forms: dict[str, bytes | None]) -> None:
+    def _check_steady(self, stored: str, forms: dict[str, Any]) -> None:
         if self._stored_fitting.steady:
             return
         revived = self.revive(stored)
         for one in self._parameters:
-            if one.secret or forms[one.name] is None:
+            if one.secret or forms[one.name] is _FORMLESS:
                 continue
-            if isinstance(revived, Invalid) or canonical(revived[one.name]) != forms[one.name]:
+            if isinstance(revived, Invalid) or form(revived[one.name]) != forms[one.name]:
                 raise UsageError(
                     f"{self._function}: an argument is not the same once stored and read back, so a resend would send "
                     "something else; make its validators leave a valid value as it is"
                 )
 
-    def _identity(self, values: dict[str, Any], forms: dict[str, bytes | None], secret: bytes) -> dict[str, Any]:
+    def _identity(self, values: dict[str, Any], forms: dict[str, Any], secret: bytes) -> dict[str, Any]:
         identity = {}
         for one in self._parameters:
-            form = forms[one.name]
-            if one.content or form is None or form == self._defaults[one.name]:
+            told = forms[one.name]
+            if one.content or told is _FORMLESS or told == self._defaults[one.name]:
                 continue
             if one.secret:
-                identity[one.name] = hmac.new(secret, b"counterfoil-secret\0" + form, hashlib.sha256).hexdigest()
+                said = b"counterfoil-secret\0" + canonical(values[one.name], reveal=True)
+                identity[one.name] = hmac.new(secret, said, hashlib.sha256).hexdigest()
             else:
                 identity[one.name] = values[one.name]
         return identity
@@ -308,6 +312,7 @@ class Arguments:
 
 # ---------------------------------------------------------------- details
 
+_FORMLESS: Final = object()
 _EMPTY: Final = "must not be empty: it says which one is meant"
 
 
@@ -324,10 +329,10 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, bytes | list | tuple | dict | set | frozenset) and not value)
 
 
-def _form_of_default(default: Any) -> bytes | None:
+def _form_of_default(default: Any) -> Any:
     if default is inspect.Parameter.empty:
-        return None
+        return _FORMLESS
     try:
-        return canonical(default, reveal=True)
+        return form(default, reveal=True)
     except NotCanonical:
-        return None
+        return _FORMLESS

@@ -36,6 +36,8 @@ class Gate:
         self._remaining = remaining
         self.state = GateState.UNTOUCHED
         self.key_read = False
+        self.refused = False
+        self.left_by: BaseException | None = None
 
     @property
     def remaining_s(self) -> float:
@@ -44,8 +46,10 @@ class Gate:
     def enter(self) -> None:
         with self._lock:
             if self.state is GateState.SHUT:
+                self.refused = True
                 raise DeadlinePassed("this attempt is over: nothing may be sent any more")
             if self._remaining() <= 0:
+                self.refused = True
                 raise DeadlinePassed("the deadline of this attempt is over: nothing may be sent any more")
             # A second block is a second request: from then on no failure proves that nothing was sent.
             self.state = GateState.SENDING if self.state is GateState.UNTOUCHED else GateState.SENT
@@ -151,7 +155,11 @@ class Effect:
         if self._attempt == 0:
             raise UsageError("a postcondition only looks: effect.sending() belongs into the tool's function")
         gate.enter()
-        yield
+        try:
+            yield
+        except BaseException as problem:
+            gate.left_by = problem
+            raise
         gate.leave()
 
     @property
@@ -160,10 +168,9 @@ class Effect:
         return self._reference
 
     @reference.setter
-    def reference(self, name: str | None) -> None:
-        if name == "":
-            raise UsageError("effect.reference takes the provider's name as a non-empty string, or None")
-        self._reference = name
+    def reference(self, name: object) -> None:
+        # It is set after the send: raising here would turn a success into a doubt.
+        self._reference = None if name is None or name == "" else str(name)
 
     def _the_gate(self) -> Gate:
         if self._gate is None:

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 R_co = TypeVar("R_co", covariant=True)
 
 MICROSECONDS: Final = 1_000_000
+COUNT_MAX: Final = 1_000_000
 
 
 class Verdict(StrEnum):
@@ -81,10 +82,11 @@ class Found(Generic[R_co]):
         matches: Matches = "key",
     ) -> None:
         references = () if reference is None else (reference,) if isinstance(reference, str) else tuple(reference)
+        references = tuple(dict.fromkeys(str(name) for name in references))
         total = (len(references) or 1) if count is None else count
-        if isinstance(total, bool) or total < 1:
+        if isinstance(total, bool) or total != int(total) or not max(1, len(references)) <= total <= COUNT_MAX:
             raise ValueError(
-                "Found(count=...) is the number of effects seen and must be 1 or more; say Absent() for none"
+                "Found(count=...) is the whole number of effects seen: 1 or more, not below the references"
             )
         if not all(references):
             raise ValueError(
@@ -222,14 +224,15 @@ class Row:
     lease_until: int = 0
     version: int = 1
     sends_until: int = 0
+    earlier_sends_until: int = 0
     absent_from: int | None = None
     boot_id: str | None = None
-    absent_from_boot: int | None = None
+    boot_low: int | None = None
+    boot_high: int | None = None
     look_at: int | None = None
     looks: int = 0
     review_at: int | None = None
     conditional_at: int | None = None
-    audit_looks: int = 0
     grace_us: int | None = None
     review_us: int = 0
     audit_us: int = 0

@@ -24,12 +24,13 @@ import pydantic
 import pydantic_core
 from pydantic import AliasChoices, BaseModel, SecretBytes, SecretStr
 
-from counterfoil.identity import TOO_DEEP, Path, path_text
+from counterfoil.identity import ADDRESSES, TOO_DEEP, Path, path_text
 
 MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 4_000
 TOO_MANY_DIGITS: Final = "has too many digits"
 NOT_FINITE: Final = "must be a finite number"
+TOO_PRECISE: Final = "has more digits than a number can hold here; write it with at most 15 digits"
 NOT_UNICODE: Final = "holds half of a surrogate pair, which is not a character; send whole characters"
 
 
@@ -43,6 +44,12 @@ class Number:
     """
 
     text: str
+
+    @property
+    def lossless(self) -> bool:
+        """True when a binary float, written out again, is the same number."""
+        exact = self.exact
+        return exact is not None and Decimal(repr(float(exact))) == exact
 
     @property
     def exact(self) -> Decimal | None:
@@ -214,6 +221,8 @@ class _Plain:
                 return [self.of(item, (*path, place)) for place, item in enumerate(value)]
             case set() | frozenset():
                 return sorted((self.of(item, path) for item in value), key=write)
+        if isinstance(value, ADDRESSES):
+            return str(value)
         if isinstance(value, type):
             raise NotJson(path_text(path), "is a class, not a value")
         if dataclasses.is_dataclass(value):

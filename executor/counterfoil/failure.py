@@ -48,7 +48,7 @@ def classify(
     untouched = sends == "marked" and gate in (GateState.UNTOUCHED, GateState.SHUT)
     if isinstance(exc, BaseExceptionGroup) and not isinstance(exc, rejects):
         return _of_group(exc, sends=sends, rejects=rejects, gate=gate)
-    doubt = next((node for node in _explicit_chain(exc) if _is_doubt(node)), None)
+    doubt = next((node for node in explicit_chain(exc) if _is_doubt(node)), None)
     if doubt is None and isinstance(exc, ToolRefusal):
         return _refused(exc)
     if untouched:
@@ -191,7 +191,7 @@ def _carried(exc: BaseException) -> list[BaseException]:
     return list(unique.values())
 
 
-def _explicit_chain(exc: BaseException) -> Iterator[BaseException]:
+def explicit_chain(exc: BaseException) -> Iterator[BaseException]:
     """`exc` and everything explicitly below it, each once (a chain can be a circle)."""
     seen: set[int] = set()
     waiting = [exc]
@@ -230,19 +230,19 @@ def _never_connected(exc: BaseException) -> bool:
 
 def _hides_loss(proof: BaseException) -> bool:
     """True when a connect error was itself raised from a client's lost answer, as by a layer that sends again."""
-    below = (type(node) for node in _explicit_chain(proof))
+    below = (type(node) for node in explicit_chain(proof))
     return any(_kind(cls) is _Kind.LOST and _package(cls) not in _INNER for cls in below)
 
 
 def _root(exc: BaseException) -> BaseException | None:
-    return next((node for node in _explicit_chain(exc) if _kind(type(node)) is _Kind.UNSENT), None)
+    return next((node for node in explicit_chain(exc) if _kind(type(node)) is _Kind.UNSENT), None)
 
 
 def _may_pass(exc: BaseException) -> bool:
     """True when the same call may work in a moment: the transport's faults, but nothing of TLS, no bug and no end."""
     if not isinstance(exc, Exception) or isinstance(exc, DeadlinePassed):
         return False
-    nodes = list(_explicit_chain(exc))
+    nodes = list(explicit_chain(exc))
     details = [type(detail) for node in nodes for detail in (node, *node.args)]  # httpcore's only link is in the args
     if any(_package(base) == "ssl" for cls in details for base in cls.__mro__):
         return False
@@ -330,7 +330,7 @@ def _status(exc: BaseException) -> int | None:
 
 
 def _first_status(exc: BaseException) -> int | None:
-    return next((status for node in _explicit_chain(exc) if (status := _status(node)) is not None), None)
+    return next((status for node in explicit_chain(exc) if (status := _status(node)) is not None), None)
 
 
 def _attribute(thing: object, name: str) -> object:

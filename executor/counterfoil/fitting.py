@@ -8,19 +8,20 @@ finds a flaw; it never changes a value.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from counterfoil.exact_json import MAX_DIGITS, NOT_FINITE, TOO_MANY_DIGITS, Json, Number
+from counterfoil.exact_json import MAX_DIGITS, NOT_FINITE, TOO_MANY_DIGITS, TOO_PRECISE, Json, Number
 from counterfoil.identity import Path
 from counterfoil.problems import of_kinds
 
 Schema: TypeAlias = Mapping[str, Any]
 
 _INSIDE: Final = {
+    "call": "arguments_schema",
     "custom-error": "schema",
     "dataclass": "schema",
     "default": "schema",
@@ -33,14 +34,16 @@ _INSIDE: Final = {
     "model": "schema",
     "nullable": "schema",
 }
-_OBJECTS: Final = ("model-fields", "typed-dict", "dataclass-args", "dict")
-_LISTS: Final = ("list", "set", "frozenset", "deque", "generator", "tuple", "named-tuple")
+_MAPPINGS: Final = ("dict", "ordered-dict", "frozen-dict", "counter")
+_OBJECTS: Final = ("model-fields", "typed-dict", "dataclass-args", *_MAPPINGS)
+_LISTS: Final = ("list", "set", "frozenset", "deque", "generator", "tuple", "named-tuple", "arguments")
 _SIMPLE: Final = (
     *("any", "bool", "bytes", "date", "datetime", "decimal", "definition-ref", "enum", "float", "int", "literal"),
     *("none", "str", "tagged-union", "time", "timedelta", "union", "uuid"),
 )
+_KNOWN: Final = frozenset((*_OBJECTS, *_LISTS, *_SIMPLE))
 _BEFORE: Final = frozenset(("function-before", "function-wrap"))
-_STEADY: Final = frozenset((*_INSIDE, *_OBJECTS, *_LISTS, *_SIMPLE)) - _BEFORE - {"function-after"}
+_STEADY: Final = frozenset((*_INSIDE, *_OBJECTS, *_LISTS, *_SIMPLE)) - _BEFORE - {"function-after", "call"}
 _WHOLE: Final = frozenset(("int", "literal", "enum"))
 _NO_TEXT: Final = frozenset(("int", "float", "bool", "none"))
 _NO_NUMBER: Final = frozenset(
@@ -63,12 +66,17 @@ class Fitting:
     schema: Schema
     secrets: Collection[str] = ()
     definitions: Mapping[str, Schema] = field(init=False)
+    members: Mapping[int, Mapping[str, Schema]] = field(init=False)
+    needed: Mapping[int, frozenset[str]] = field(init=False)
     steady: bool = field(init=False)
     strict: bool = field(init=False)
 
     def __post_init__(self) -> None:
         nodes = tuple(_nodes(self.schema))
         object.__setattr__(self, "definitions", {node["ref"]: node for node in nodes if "ref" in node})
+        objects = [node for node in nodes if node["type"] in _OBJECTS]
+        object.__setattr__(self, "members", {id(node): _by_name(node) for node in objects})
+        object.__setattr__(self, "needed", {id(node): _needed(node) for node in objects})
         aliases = [part.get("validation_alias") for node in nodes for part in _members(node)]
         steady = all(node["type"] in _STEADY for node in nodes) and not any(isinstance(told, list) for told in aliases)
         object.__setattr__(self, "steady", steady)
@@ -76,15 +84,13 @@ class Fitting:
 
     def fit(self, tree: Json) -> tuple[Json, list[tuple[Path, str]]]:
         """The tree as pydantic should read it, and the flaws that pydantic would not see, by place."""
-        work = _Work(self.definitions, self.strict, self.secrets)
+        work = _Work(self)
         return work.fit(self.schema, tree, ()), work.flaws
 
 
 @dataclass(slots=True)
 class _Work:
-    definitions: Mapping[str, Schema]
-    strict: bool
-    secrets: Collection[str]
+    whole: Fitting
     flaws: list[tuple[Path, str]] = field(default_factory=list)
 
     def fit(self, schema: Schema, tree: Json, path: Path, *, under: bool = False) -> Json:
@@ -108,36 +114,51 @@ class _Work:
         if exact is None or (exact.adjusted() > MAX_DIGITS and kinds & _WHOLE):
             self.flaws.append((path, NOT_FINITE if exact is None else TOO_MANY_DIGITS))
             return number
-        if not self.strict and not seen_first and kinds <= _NO_NUMBER:
+        if not self.whole.strict and not seen_first and kinds <= _NO_NUMBER:
             self._refuse(kinds, number, path)
         if kinds & _WHOLE and exact == exact.to_integral_value():
             return Number(str(int(exact)))
         if "decimal" not in kinds:
-            return number
-        lossless = Decimal(repr(float(exact))) == exact
+            if kinds - _KNOWN:
+                self._unseen(number, path)
+            # Some releases of pydantic take no integer beyond 64 bits for a float.
+            nearest = float(exact)
+            return Number(repr(nearest)) if kinds <= {"float", "none"} and math.isfinite(nearest) else number
         if kinds & {"str", "any"}:
             # A text would be taken as text here, and a number goes through a float: refuse what that cannot hold.
-            if not lossless:
-                problem = "has more digits than a number can hold here; write it with at most 15 digits"
-                self.flaws.append((path, problem))
+            self._unseen(number, path)
             return number
         # Somebody's own function expects the number of JSON, as long as that is the same number.
-        return number if lossless and (seen_first or under) else number.text
+        return number if (seen_first or under) and number.lossless else number.text
+
+    def _unseen(self, tree: Json, path: Path) -> None:
+        """Refuse what would lose digits on its way through pydantic."""
+        match tree:
+            case Number() if not tree.lossless:
+                self.flaws.append((path, TOO_PRECISE))
+            case list():
+                for place, item in enumerate(tree):
+                    self._unseen(item, (*path, place))
+            case dict():
+                for name, item in tree.items():
+                    self._unseen(item, (*path, name))
+            case _:
+                return
 
     def _scalar(self, schema: Schema, value: bool | str, path: Path) -> None:
         kinds, seen_first = self._kinds(schema)
         if seen_first:
             return
         if isinstance(value, bool):
-            if not self.strict and kinds <= _NO_BOOL:
+            if not self.whole.strict and kinds <= _NO_BOOL:
                 self._refuse(kinds, value, path)
             elif kinds <= {"literal", "enum", "none"} and not self._lists_bool(schema):
                 self.flaws.append((path, f"must be one of the listed values, not {str(value).lower()}"))
-        elif (not self.strict and kinds <= _NO_TEXT) or (kinds <= _DATES and _SECONDS.fullmatch(value)):
+        elif (not self.whole.strict and kinds <= _NO_TEXT) or (kinds <= _DATES and _SECONDS.fullmatch(value)):
             self._refuse(kinds, value, path)
 
     def _refuse(self, kinds: set[str], value: Json, path: Path) -> None:
-        hidden = bool(path) and path[0] in self.secrets
+        hidden = bool(path) and path[0] in self.whole.secrets
         self.flaws.append((path, of_kinds(sorted(kinds), value, hidden=hidden)))
 
     def _kinds(self, schema: Schema) -> tuple[set[str], bool]:
@@ -151,9 +172,11 @@ class _Work:
     def _object(self, schema: Schema, tree: dict[str, Json], path: Path, under: bool) -> Json:
         leaf, seen_first = self._object_leaf(schema, tree)
         if leaf is None:
+            if self._kinds(schema)[0] - _KNOWN:
+                self._unseen(tree, path)
             return tree
-        known = {} if leaf["type"] == "dict" else _by_name(leaf)
-        others = leaf.get("values_schema") if leaf["type"] == "dict" else leaf.get("extras_schema")
+        known = self.whole.members[id(leaf)]
+        others = leaf.get("values_schema" if leaf["type"] in _MAPPINGS else "extras_schema")
         under = under or seen_first
         fitted: dict[str, Json] = {}
         for name, item in tree.items():
@@ -164,6 +187,8 @@ class _Work:
     def _list(self, schema: Schema, tree: list[Json], path: Path, under: bool) -> Json:
         leaves = [(leaf, seen_first) for leaf, seen_first in self._leaves(schema) if leaf["type"] in _LISTS]
         if not leaves:
+            if self._kinds(schema)[0] - _KNOWN:
+                self._unseen(tree, path)
             return tree
         leaf, seen_first = next((one for one in leaves if _takes_length(one[0], len(tree))), leaves[0])
         fitted = []
@@ -181,7 +206,7 @@ class _Work:
         if kind in _INSIDE:
             yield from self._leaves(schema[_INSIDE[kind]], seen_first or kind in _BEFORE)
         elif kind == "definition-ref":
-            yield from self._leaves(self.definitions[schema["schema_ref"]], seen_first)
+            yield from self._leaves(self.whole.definitions[schema["schema_ref"]], seen_first)
         elif kind in ("union", "tagged-union"):
             for choice in _choices(schema):
                 yield from self._leaves(choice, seen_first)
@@ -192,16 +217,20 @@ class _Work:
         tagged = self._tagged(schema, tree)
         leaves = [one for one in self._leaves(tagged or schema) if one[0]["type"] in _OBJECTS]
         for leaf, seen_first in leaves:
-            if leaf["type"] == "dict" or _takes_names(leaf, set(tree)):
+            if leaf["type"] in _MAPPINGS or self._takes_names(leaf, tree):
                 return leaf, seen_first
         return leaves[0] if leaves else (None, False)
+
+    def _takes_names(self, leaf: Schema, tree: dict[str, Json]) -> bool:
+        known = self.whole.members[id(leaf)]
+        return all(name in known for name in tree) and all(name in tree for name in self.whole.needed[id(leaf)])
 
     def _tagged(self, schema: Schema, tree: dict[str, Json]) -> Schema | None:
         kind = schema["type"]
         if kind in _INSIDE:
             return self._tagged(schema[_INSIDE[kind]], tree)
         if kind == "definition-ref":
-            return self._tagged(self.definitions[schema["schema_ref"]], tree)
+            return self._tagged(self.whole.definitions[schema["schema_ref"]], tree)
         if kind != "tagged-union" or not isinstance(schema["discriminator"], str):
             return None
         tag = tree.get(schema["discriminator"])
@@ -218,6 +247,8 @@ def _nodes(schema: Any) -> Iterator[Schema]:
     if not isinstance(schema, Mapping) or "type" not in schema:
         return
     yield schema
+    if schema["type"] == "call":
+        yield from _nodes(schema["arguments_schema"])
     for name in ("schema", "json_schema", "strict_schema", "keys_schema", "values_schema", "extras_schema"):
         if not (name == "strict_schema" and schema["type"] != "lax-or-strict"):
             yield from _nodes(schema.get(name))
@@ -241,6 +272,8 @@ def _choices(schema: Schema) -> Iterator[Schema]:
 
 def _members(schema: Schema) -> Iterator[Mapping[str, Any]]:
     fields = schema.get("fields") if schema["type"] in (*_OBJECTS, "named-tuple") else None
+    if schema["type"] == "arguments":
+        fields = schema["arguments_schema"]
     if isinstance(fields, Mapping):
         for name, described in fields.items():
             yield {"name": name, **described}
@@ -258,26 +291,26 @@ def _by_name(schema: Schema) -> dict[str, Schema]:
     return known
 
 
-def _takes_names(schema: Schema, names: set[str]) -> bool:
-    needed = {
+def _needed(schema: Schema) -> frozenset[str]:
+    return frozenset(
         member.get("validation_alias", member["name"])
         for member in _members(schema)
         if member["schema"]["type"] != "default"
         and member.get("required", True)
         and not isinstance(member.get("validation_alias"), list)
-    }
-    return names <= set(_by_name(schema)) and needed <= names
+    )
 
 
 def _takes_length(schema: Schema, length: int) -> bool:
     if schema["type"] == "tuple" and schema.get("variadic_item_index") is None:
         return len(schema["items_schema"]) == length
-    return schema["type"] != "named-tuple" or len(schema["fields"]) == length
+    members = len(list(_members(schema)))
+    return schema["type"] not in ("named-tuple", "arguments") or members == length
 
 
 def _at(schema: Schema, place: int) -> Schema | None:
     inside = schema.get("items_schema")
-    if schema["type"] == "named-tuple":
+    if schema["type"] in ("named-tuple", "arguments"):
         inside = [member["schema"] for member in _members(schema)]
     if not isinstance(inside, list):
         return inside

@@ -49,7 +49,6 @@ class _Course:
     waited: bool = False
     polls: int = 0
     sent: bool = False
-    certain: bool = False
     resend_over: bool = False
     end: AttemptEnd | None = None
 
@@ -65,14 +64,13 @@ def call(request: Request) -> Flow[Observation]:
     row: Row | None = None
     try:
         row = yield from do(Read(request.key))
-        course.certain = row is None or row.verdict is Verdict.NO_EFFECT
         while True:
             step = yield from _advance(request, course, row)
             if isinstance(step, Observation):
                 return step
             row = step
-    except LedgerUnavailable as trouble:
-        return _without_ledger(request, course, row, trouble)
+    except LedgerUnavailable:
+        return _without_ledger(request, course, row)
 
 
 def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
@@ -102,7 +100,6 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
     started = yield from do(Start(fresh=row is None))
     match started.answer:
         case Declined(found, guard):
-            course.certain = False
             if started.interrupt is not None:
                 raise started.interrupt
             if guard == FULL:
@@ -110,14 +107,11 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             course.resend_over |= guard in LASTING_GUARDS
             return still_there(found)
         case Applied(begun):
-            course.certain = False
-            return (yield from _attempt(request, course, row, begun, started))
+            return (yield from _attempt(request, course, begun, started))
 
 
-def _attempt(
-    request: Request, course: _Course, row: Row | None, begun: Row, started: Started
-) -> Flow[Observation | Row | None]:
-    resend = row is not None and row.verdict is Verdict.EFFECT_UNKNOWN
+def _attempt(request: Request, course: _Course, begun: Row, started: Started) -> Flow[Observation | Row | None]:
+    resend = begun.open_attempts.bit_count() > 1  # as the ledger granted it, not as this call had seen the row
     if started.interrupt is not None:
         end = AttemptEnd(NeverSent("cancelled before the start", retryable=False), interrupt=started.interrupt)
     else:
@@ -125,17 +119,27 @@ def _attempt(
         course.sent = True
         end = yield from do(Attempt(begun, started.deadline, resend))
     course.end = end
-    answer = yield from do(Write(settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key)))
-    if end.interrupt is not None:
-        raise end.interrupt
+    try:
+        answer = yield from do(Write(settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key)))
+    finally:
+        if end.interrupt is not None:  # whatever became of the record, the caller's cancellation goes through
+            raise end.interrupt
     if resend and isinstance(end.outcome, NeverSent) and not end.outcome.retryable:
         course.resend_over = True
     found = still_there(answer.row)
     course.sent = False
     if request.verifies and isinstance(end.outcome, Returned):
-        asked = yield from do(Ask(found))
-        found = still_there((yield from do(Write(replace(asked.look, verifies=True)))).row)
+        found = yield from _verify(found)
     return found
+
+
+def _verify(row: Row) -> Flow[Row]:
+    """Look after a success. A ledger that fails here takes nothing from what is settled."""
+    try:
+        asked = yield from do(Ask(row))
+        return still_there((yield from do(Write(replace(asked.look, verifies=True)))).row)
+    except LedgerUnavailable:
+        return replace(row, verified=False)
 
 
 def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
@@ -297,18 +301,23 @@ def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observati
 
 
 def _conflict(request: Request, row: Row) -> Observation:
+    if row.verdict is Verdict.EFFECT_UNKNOWN:
+        # Another key is no way out here: the earlier call may have had its effect.
+        reason = f"An earlier call with the same {request.key_names} and other arguments has no known end yet."
+        return about(row, Words(tool=request.tool, code="effect_unknown", reason=reason, arguments=request.echo))
     words = Words(tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo)
     return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
-def _without_ledger(request: Request, course: _Course, row: Row | None, trouble: LedgerUnavailable) -> Observation:
-    """The ledger fails under the call. Only what was surely not sent is called no_effect."""
-    untouched = course.certain and not course.sent and trouble.certain
-    if untouched:
-        reason = "The record of effects cannot be written now, so nothing was sent."
-    elif course.sent:
+def _without_ledger(request: Request, course: _Course, row: Row | None) -> Observation:
+    """The ledger fails under the call. What others did meanwhile is not known, so it is never told as no effect."""
+    if row is not None and row.verdict is Verdict.EFFECT_APPLIED:
+        return about(row, applied_words(request.tool, row, mine=course.mine, looked=False, interrupted=False))
+    if course.sent:
         reason = "It was carried out or may have been; its record is pending."
+    elif course.used:
+        reason = "It was tried, and whether it was carried out cannot be recorded or looked up now."
     else:
-        reason = "The record of effects cannot be read now; this call sent nothing."
+        reason = "The record of effects cannot be used now; this call sent nothing."
     words = Words(tool=request.tool, code="ledger_unavailable", reason=reason, retry_after_s=request.wait_max_s)
-    return about(row, words, verdict=Verdict.NO_EFFECT if untouched else Verdict.EFFECT_UNKNOWN)
+    return about(row, words, verdict=Verdict.EFFECT_UNKNOWN)

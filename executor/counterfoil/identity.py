@@ -92,8 +92,7 @@ def identify(
 
     Args:
         names: the arguments that name it, across tasks; `ALL_ARGUMENTS` takes all of them, within the task.
-        identity_arguments: validated arguments by name; those equal to their default left out, content removed,
-            secrets replaced by their HMAC.
+        identity_arguments: validated, by name; defaults left out, content removed, secrets replaced by their HMAC.
         explicit_key: the caller's own key; it takes the place of the arguments and of the task.
         occurrence: tells wanted repeats apart. None and "" are the same; 2 and "2" are the same.
 
@@ -107,25 +106,26 @@ def identify(
         >>> first == again, first.id
         (True, 'cf-t6hzvtuxpnxs65ryklmezytyxvqa')
     """
-    scope: dict[str, Any] = {"tenant": tenant, "tool": tool}
+    arguments = form(dict(identity_arguments))
+    scope: dict[str, Any] = {"tenant": _text(tenant), "tool": _text(tool)}
     if explicit_key is not None:
         if not explicit_key.strip():
             raise UsageError("key= is empty, so that every such call would be one; leave it out or give a real name")
-        scope |= {"by": "caller", "key": explicit_key}
+        scope |= {"by": "caller", "key": _text(explicit_key)}
     elif isinstance(names, AllArguments):
-        scope |= {"by": "all arguments", "task": task, "arguments": dict(identity_arguments)}
+        scope |= {"by": "all arguments", "task": _text(task), "arguments": arguments}
     else:
-        named = {name: identity_arguments[name] for name in names if name in identity_arguments}
+        named = {name: arguments[name] for name in map(_text, names) if name in arguments}
         scope |= {"by": "named arguments", "arguments": named}
     if occurrence is not None and occurrence != "":
-        scope["occurrence"] = str(occurrence)
+        scope["occurrence"] = _text(str(occurrence))
     key = _digest("key", scope)
-    fingerprint = _digest("fingerprint", {"tool": tool, "arguments": dict(identity_arguments)})
+    fingerprint = _digest("fingerprint", {"tool": _text(tool), "arguments": arguments})
     return Identity(key=key, id=public_id(key), fingerprint=fingerprint)
 
 
 def public_id(key: bytes) -> str:
-    """The public name that belongs to a key: 31 characters of `[a-z0-9-]`.
+    """The public name that belongs to a key.
 
     Example:
         >>> public_id(bytes(32))
@@ -161,8 +161,18 @@ def canonical(value: Any, *, reveal: bool = False) -> bytes:
         >>> canonical({"b": Decimal("1.50"), "a": "x"})
         b'{"a":"x","b":["n","15e-1"]}'
     """
+    return rfc8785.dumps(form(value, reveal=reveal))
+
+
+def form(value: Any, *, reveal: bool = False) -> Any:
+    """The JSON tree that `canonical` writes as bytes: two are equal when the bytes are.
+
+    Example:
+        >>> form([1.0])
+        ['l', ['n', '1']]
+    """
     try:
-        return rfc8785.dumps(_Envelope(reveal=reveal).of(value, ()))
+        return _Envelope(reveal=reveal).of(value, ())
     except RecursionError:
         raise NotCanonical("", TOO_DEEP) from None
 
@@ -185,10 +195,10 @@ def path_text(path: Path) -> str:
 
 def _digest(domain: str, content: Any) -> bytes:
     prefix = f"counterfoil-{domain}\0v{CANONICAL_VERSION}\0".encode()
-    return hashlib.sha256(prefix + canonical(content)).digest()
+    return hashlib.sha256(prefix + rfc8785.dumps(content)).digest()
 
 
-_ADDRESSES: Final = (
+ADDRESSES: Final = (
     *(ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface),
     *(ipaddress.IPv6Address, ipaddress.IPv6Network, ipaddress.IPv6Interface),
     *(pydantic.AnyUrl, pydantic_core.Url, pydantic_core.MultiHostUrl, PurePath),
@@ -200,8 +210,6 @@ _PURE_FACTORIES: Final = (list, dict, set, frozenset, tuple, str, int, float, bo
 
 @dataclass(frozen=True, slots=True)
 class _Envelope:
-    """Turns a value into the JSON of its canonical form."""
-
     reveal: bool
 
     def of(self, value: Any, path: Path) -> Any:
@@ -236,36 +244,29 @@ class _Envelope:
             case Mapping():
                 return self._mapping(value.items(), path)
             case set() | frozenset():
-                items = (self.of(item, path) for item in value)
-                return ["s", *self._ordered(items, path, "holds one item twice, in two Unicode forms")]
+                items = {rfc8785.dumps(item): item for item in (self.of(item, path) for item in value)}
+                if len(items) < len(value):
+                    raise NotCanonical(path_text(path), "holds one item twice, in two Unicode forms")
+                return ["s", *(items[item] for item in sorted(items))]
             case list() | tuple() | deque():
                 return ["l", *(self.of(item, (*path, place)) for place, item in enumerate(value))]
-            case _ if isinstance(value, _ADDRESSES):
+            case _ if isinstance(value, ADDRESSES):
                 return ["o", _text(str(value))]
             case _:
                 problem = f"is of the type {type(value).__name__}, which has no canonical form; use plain data"
                 raise ForeignType(path_text(path), problem)
 
     def _mapping(self, items: Iterable[tuple[Any, Any]], path: Path) -> Any:
-        keys, contents = [], []
-        for key, content in items:
-            keys.append(self.of(key, path))
-            contents.append(self.of(content, (*path, str(key))))
-        ordered = self._ordered(keys, path, "has one key twice, in two Unicode forms")
-        if all(isinstance(key, str) for key in keys):
-            return dict(zip(keys, contents, strict=True))
-        places = {rfc8785.dumps(key): content for key, content in zip(keys, contents, strict=True)}
-        return ["m", *(["l", key, places[rfc8785.dumps(key)]] for key in ordered)]
-
-    def _ordered(self, items: Iterable[Any], path: Path, twice: str) -> list[Any]:
-        """What has no order of its own, in the order of its canonical bytes."""
-        found: dict[bytes, Any] = {}
-        for item in items:
-            form = rfc8785.dumps(item)
-            if form in found:
-                raise NotCanonical(path_text(path), twice)
-            found[form] = item
-        return [found[form] for form in sorted(found)]
+        pairs = [(self.of(key, path), self.of(content, (*path, str(key)))) for key, content in items]
+        if all(isinstance(key, str) for key, _ in pairs):
+            members = dict(pairs)
+        else:
+            members = {rfc8785.dumps(key): ["l", key, content] for key, content in pairs}
+        if len(members) < len(pairs):
+            raise NotCanonical(path_text(path), "has one key twice, in two Unicode forms")
+        if all(isinstance(key, str) for key in members):
+            return members
+        return ["m", *(members[key] for key in sorted(members))]
 
     def _told_fields(self, value: Any) -> Iterator[tuple[str, Any]]:
         """The fields of a model or dataclass that say more than their default does."""

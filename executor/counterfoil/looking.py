@@ -6,9 +6,10 @@ from typing import assert_never
 
 from counterfoil.changes import Answer, Declined
 from counterfoil.effect import Lost, NeverSent, Refused, Returned, Row, Verdict
+from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about, of_read
 from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Write, do
-from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there
+from counterfoil.telling import RETRY_SOON_S, applied_words, ending_words, no_room, refused_words, still_there
 
 
 def read_only(request: Request) -> Flow[Observation]:
@@ -16,6 +17,8 @@ def read_only(request: Request) -> Flow[Observation]:
     pause = request.wait_s
     for attempt in range(1, request.attempts_max + 1):
         started = yield from do(Start(fresh=True))
+        if started.interrupt is not None:
+            raise started.interrupt
         if isinstance(started.answer, Declined):
             return no_room(request.tool, None, request.wait_max_s)
         end = yield from do(Attempt(started.answer.row, started.deadline, False))
@@ -46,7 +49,11 @@ def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
     """What is known of an effect now; an unknown one that nobody works on is looked at once. It never sends."""
     looked = row.verdict is Verdict.EFFECT_UNKNOWN and not row.live and looks
     if looked:
-        row = still_there((yield from settle_doubt(row)).row)
+        try:
+            row = still_there((yield from settle_doubt(row)).row)
+        except LedgerUnavailable:
+            words = Words(tool=tool, code="ledger_unavailable", retry_after_s=RETRY_SOON_S)
+            return about(row, words, verdict=Verdict.EFFECT_UNKNOWN)
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
             return about(row, applied_words(tool, row, mine=False, looked=looked, interrupted=False))

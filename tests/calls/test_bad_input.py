@@ -209,8 +209,8 @@ def test_a_ledger_that_became_read_only_refuses_before_dispatch(
     engine.dispose()
     executor._engine.dispose()
     seen = executor.call("charge", {"order": "B", "amount": 5})
-    assert (seen.code, seen.verdict) == ("ledger_unavailable", Verdict.NO_EFFECT)
-    assert "nothing was sent" in seen.text
+    assert (seen.code, seen.verdict) == ("ledger_unavailable", Verdict.EFFECT_UNKNOWN)
+    assert "this call sent nothing" in seen.text
     assert executor.call("charge", GOOD).code == "replayed"
     assert len(world.requests) == 1
 

@@ -51,7 +51,7 @@ def test_closing_an_attempt_twice_closes_no_other(ledger: Ledger) -> None:
     assert one.row.verdict is Verdict.EFFECT_UNKNOWN
 
 
-def test_a_refused_resend_speaks_for_its_key_only_by_declaration(ledger: Ledger) -> None:
+def test_a_refused_resend_speaks_for_its_key_only_by_declaration(ledger: Ledger, clock: ManualClock) -> None:
     """A refusal closes every attempt under its key only where the provider replays refusals, and not by 409 (F20)."""
     for name, speaks, status, verdict in (
         ("undeclared", False, 402, Verdict.EFFECT_UNKNOWN),
@@ -59,10 +59,14 @@ def test_a_refused_resend_speaks_for_its_key_only_by_declaration(ledger: Ledger)
         ("in progress", True, 409, Verdict.EFFECT_UNKNOWN),
         ("body differs", True, 422, Verdict.EFFECT_UNKNOWN),
         ("throttled", True, 429, Verdict.EFFECT_UNKNOWN),
+        ("not let in", True, 401, Verdict.EFFECT_UNKNOWN),
+        ("broken", True, 500, Verdict.EFFECT_UNKNOWN),
+        ("unsaid", True, None, Verdict.EFFECT_UNKNOWN),
     ):
         one = One(ledger, name)
         one.begun(KEYED)
         one.apply(one.lost())
+        clock.advance(11)
         one.begun(KEYED)
         change = one.closed(2, proof=Proof.REJECTED, status=status, speaks_for_key=speaks)
         assert permitted(one.apply(change)).verdict is verdict, name
@@ -144,7 +148,7 @@ def test_a_reference_that_another_effect_owns_is_an_incident_not_a_refusal(ledge
     other.begun()
     one.apply(one.returned(reference="pi_1"))
     assert permitted(other.apply(other.returned(reference="pi_1"))).verdict is Verdict.EFFECT_APPLIED
-    assert kinds(ledger) == ["reference_shared"]
+    assert kinds(ledger) == ["reference_shared", "reference_shared"], "one for each of the two"
 
 
 def test_a_batch_is_one_transaction_with_an_answer_for_each(ledger: Ledger) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import typer
 from rich.console import Console
+from rich.containers import Lines
 from rich.text import Text
 
 from counterfoil.effect import MICROSECONDS, Entry, Incident, Row
@@ -20,6 +21,7 @@ from counterfoil.ledger.audit import described, instant_text
 INSTANTS: Final = frozenset({"absent_from", "asked_at", "sends_until"})
 _STYLES: Final = {"no_effect": "cyan", "effect_unknown": "bold yellow", "effect_applied": "green"}
 _CUT: Final = 2000
+_HANG: Final = 2
 
 
 def plain(text: str) -> str:
@@ -61,17 +63,21 @@ class Page:
         shown = [(name, content) for name, content in rows if content]
         width = max((len(name) for name, _ in shown), default=0) + 2
         for name, content in shown:
-            text = Text(f"{name:<{width}}", style="dim") + Text(plain(_shortened(content)))
-            self._put(text, indent, False, hang=width)
+            lines = self._wrapped(Text(plain(_shortened(content))), indent + width)
+            for number, line in enumerate(lines):
+                told = "" if number else name
+                self._console.print(Text(" " * indent) + Text(f"{told:<{width}}", style="dim") + line)
 
-    def _put(self, text: Text, indent: int, cut: bool, hang: int = 2) -> None:
-        left = max(20, self._console.width - indent)
+    def _put(self, text: Text, indent: int, cut: bool) -> None:
         if cut:
-            text.truncate(left, overflow="ellipsis")
+            text.truncate(max(20, self._console.width - indent), overflow="ellipsis")
             self._console.print(Text(" " * indent) + text, no_wrap=True, overflow="ignore", crop=False)
             return
-        for number, line in enumerate(text.wrap(self._console, max(20, left - hang), overflow="fold")):
-            self._console.print(Text(" " * (indent + (hang if number else 0))) + line)
+        for number, line in enumerate(self._wrapped(text, indent + _HANG)):
+            self._console.print(Text(" " * (indent + (_HANG if number else 0))) + line)
+
+    def _wrapped(self, text: Text, indent: int) -> Lines:
+        return text.wrap(self._console, max(20, self._console.width - indent), overflow="fold")
 
 
 def _title(row: Row) -> Text:

@@ -35,6 +35,9 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
         raise UsageError("a ledger lives in SQLite or PostgreSQL: give sqlite:///FILE or postgresql+psycopg://…")
     if isinstance(ledger, sa.Engine):
         _configure(engine)
+        with engine.connect().execution_options(**{READS: True}) as connection:
+            if engine.dialect.name != "sqlite" and connection.get_isolation_level() == "AUTOCOMMIT":
+                raise UsageError("the engine is in AUTOCOMMIT: a change and its entry would not be one transaction")
     if engine.dialect.name == "sqlite":
         _prepare_file(engine, create and not read_only)
     try:
@@ -135,13 +138,14 @@ def _prepare_file(engine: sa.Engine, create: bool) -> None:
     path = database_file(engine)
     if path is None:
         return
-    if not path.exists() or path.stat().st_size == 0:
-        if not create:
+    if not create:
+        if not path.exists() or path.stat().st_size == 0:
             raise LedgerError("there is no ledger at this path (reading commands never create one)")
-        _create_file(engine, path)
         return
-    if create:
-        _enter_wal(engine)
+    if not path.exists():
+        _make_file(path)
+    _enter_wal(engine)
+    _create_if_empty(engine)
 
 
 def database_file(engine: sa.Engine) -> Path | None:
@@ -155,14 +159,20 @@ def database_file(engine: sa.Engine) -> Path | None:
     return Path(name) if name and name != ":memory:" else None
 
 
-def _create_file(engine: sa.Engine, path: Path) -> None:
+def _make_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError:
         raise LedgerError("the ledger's file cannot be created: its folder is missing or not writable") from None
-    _enter_wal(engine)
+
+
+def _create_if_empty(engine: sa.Engine) -> None:
+    """Make the tables in a file that has none. The look and the making are one transaction: others start too."""
+    with engine.connect().execution_options(**{READS: True}) as connection:
+        if schema.revision(connection) is not None:
+            return
     with engine.begin() as connection:
-        if schema.revision(connection) is None:
+        if not sa.inspect(connection).get_table_names():
             schema.metadata.create_all(connection, checkfirst=False)
             schema.version_table.create(connection)
             connection.execute(schema.version_table.insert().values(version_num=schema.REVISION))

@@ -35,6 +35,7 @@ from counterfoil.ledger.connect import READS
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
+from counterfoil.text import storable
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
 T = TypeVar("T")
@@ -120,23 +121,26 @@ class Ledger:
             answers: dict[int, Answer] = {index: self._change(connection, changes[index]) for index in order}
             return [answers[index] for index in range(len(changes))]
 
-        return self.write(work)
+        try:
+            return self.write(work)
+        except LedgerUnavailable as refused:
+            if len(changes) == 1 or not refused.certain:
+                raise
+        # Nothing was written: one change that the database refuses must not share its fate with the others.
+        return [self.apply([change])[0] for change in changes]
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
         return self._transactions.write(work)
 
     def _change(self, connection: sa.Connection, change: Change) -> Answer:
-        row = None
-        if not (isinstance(change, Begin) and change.fresh):
-            row = self._select(connection, effects.c.key == change.key, lock=True)
-        if row is None and isinstance(change, Begin):
+        if isinstance(change, Begin) and change.fresh:
             born = self._insert(connection, change)
             if born is not None:
                 return Applied(born)
-            row = self._select(connection, effects.c.key == change.key, lock=True)
+        row = self._select(connection, effects.c.key == change.key, lock=True)
         if row is None:
-            if isinstance(change, Begin):
+            if isinstance(change, Begin) and change.fresh:
                 raise Transient  # another's insert was in the way, and is gone or not visible in this snapshot
             return Declined(None, "no_row")
         return self._decided(connection, row, change)
@@ -149,6 +153,8 @@ class Ledger:
             shared = proofs.claim_references(connection, row, (change.reference,))
         reading = self._reading(row.now)
         trusted = not (isinstance(change, Begin) and row.keyed) or proofs.keys_trusted(connection, row)
+        if isinstance(change, (SettleReturned, SettleClosed, SettleLost)) and change.key_unused:
+            self._distrust_keys(connection, row, change.attempt)
         decision = decide(row, change, reading, keys_trusted=trusted)
         match decision:
             case Repeated():
@@ -160,10 +166,15 @@ class Ledger:
             self._incident(connection, after, kind, dict(detail), after.now)
         if shared:
             self._incident(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
-        settles = (SettleReturned, SettleClosed, SettleLost)
-        if isinstance(change, settles) and change.key_unused and proofs.distrust_keys(connection, after):
-            self._incident(connection, after, "provider_key_unused", {"attempt": change.attempt}, after.now)
+        for owner in shared:
+            other = self._select(connection, effects.c.key == owner)
+            if other is not None:
+                self._incident(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
         return Applied(after)
+
+    def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
+        if proofs.distrust_keys(connection, row):
+            self._incident(connection, row, "provider_key_unused", {"attempt": attempt}, row.now)
 
     def _insert(self, connection: sa.Connection, begin: Begin) -> Row | None:
         """Insert the effect as unknown; None when another was there before."""
@@ -201,7 +212,7 @@ class Ledger:
             "seq": after.version,
             "attempt": decision.attempt,
             "event": decision.event,
-            "actor": decision.actor,
+            "actor": storable(decision.actor),
             "fence": after.attempts,
             "detail": {"verdict": str(after.verdict), **decision.detail},
             "at": after.now,
@@ -262,7 +273,11 @@ class Ledger:
 
         def work(connection: sa.Connection) -> int:
             now = self._time(connection)
-            raised = sa.exists().where(incidents.c.key == effects.c.key, incidents.c.kind == "doubt_left")
+            raised = sa.exists().where(
+                incidents.c.key == effects.c.key,
+                incidents.c.kind == "doubt_left",
+                incidents.c.at >= effects.c.review_at,
+            )
             left = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & (effects.c.review_at <= now) & ~raised
             asked = sa.select(*COLUMNS).where(left & (effects.c.tenant == tenant)).limit(limit)
             rows = [to_row(one, now) for one in connection.execute(asked).mappings().all()]

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from counterfoil.changes import SettleLook
 from counterfoil.effect import Row
 from counterfoil.ledger.schema import references, tools
+from counterfoil.text import storable
 
 
 def claim_references(connection: sa.Connection, row: Row, names: Sequence[str]) -> tuple[bytes, ...]:
@@ -22,7 +23,8 @@ def claim_references(connection: sa.Connection, row: Row, names: Sequence[str]) 
     if not names:
         return ()
     insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(references)
-    rows = [{"tenant": row.tenant, "tool": row.tool, "reference": name, "key": row.key} for name in sorted(names)]
+    wanted = sorted({storable(name) for name in names})
+    rows = [{"tenant": row.tenant, "tool": row.tool, "reference": name, "key": row.key} for name in wanted]
     connection.execute(insert.values(rows).on_conflict_do_nothing())
     return tuple({owner for owner in _owners(connection, row, names).values() if owner != row.key})
 
@@ -54,7 +56,9 @@ def _owners(connection: sa.Connection, row: Row, names: Sequence[str]) -> dict[s
     if not names:
         return {}
     mine = (references.c.tenant == row.tenant) & (references.c.tool == row.tool)
-    asked = sa.select(references.c.reference, references.c.key).where(mine & references.c.reference.in_(list(names)))
+    asked = sa.select(references.c.reference, references.c.key).where(
+        mine & references.c.reference.in_([storable(name) for name in names])
+    )
     return {name: bytes(key) for name, key in connection.execute(asked)}
 
 

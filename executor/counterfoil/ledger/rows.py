@@ -10,7 +10,9 @@ from sqlalchemy import RowMapping
 
 from counterfoil.effect import Proof, Row, Verdict
 from counterfoil.ledger.schema import effects
+from counterfoil.text import storable
 
+CODE_MAX = 64
 COLUMNS = tuple(column for column in effects.columns)
 INSTANTS = frozenset(
     {"lease_until", "sends_until", "absent_from", "look_at", "review_at", "key_first_begun_at", "begun_at",
@@ -35,13 +37,18 @@ def to_row(mapping: RowMapping | Mapping[str, Any], now: int) -> Row:
 
 def to_columns(content: Mapping[str, Any]) -> dict[str, Any]:
     """Column values of the database for changed fields of a `Row`."""
-    return {name: _crossed(value) for name, value in content.items() if name in _NAMES}
+    columns = {name: _crossed(value) for name, value in content.items() if name in _NAMES}
+    if columns.get("code") is not None:
+        columns["code"] = columns["code"][:CODE_MAX]
+    return columns
 
 
 def _crossed(value: Any) -> Any:
     if isinstance(value, (Verdict, Proof)):
         return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, str):
+        return storable(value)
+    return [_crossed(one) for one in value] if isinstance(value, tuple) else value
 
 
 def all_columns(row: Row) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -37,8 +36,7 @@ class Transactions:
     def __init__(self, engine: sa.Engine, patience_s: float) -> None:
         self._engine = engine
         self._patience_s = patience_s
-        is_sqlite = engine.dialect.name == "sqlite"
-        self._turn: AbstractContextManager[object] = threading.Lock() if is_sqlite else nullcontext()
+        self._turn = threading.Lock() if engine.dialect.name == "sqlite" else None
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way.
@@ -64,26 +62,35 @@ class Transactions:
                         raise
         except (Transient, _CommitInDoubt):
             pass
+        except LedgerUnavailable as refused:
+            raise LedgerUnavailable(str(refused), certain=refused.certain and not in_doubt) from None
         raise LedgerUnavailable("the ledger's database cannot be written to", certain=not in_doubt) from None
 
     def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._turn:
-            try:
-                connection = self._engine.connect()
-            except sa.exc.SQLAlchemyError as problem:
-                raise _passing(problem) from None
-            with connection:
-                try:
-                    transaction = connection.begin()
-                    result = work(connection)
-                except sa.exc.SQLAlchemyError as problem:
-                    raise _passing(problem) from None
+        if self._turn is not None and not self._turn.acquire(timeout=self._patience_s):
+            raise Transient
+        try:
+            return self._in_turn(work)
+        finally:
+            if self._turn is not None:
+                self._turn.release()
+
+    def _in_turn(self, work: Callable[[sa.Connection], T]) -> T:
+        committed: list[T] = []
+        try:
+            with self._engine.connect() as connection:
+                transaction = connection.begin()
+                result = work(connection)
                 try:
                     transaction.commit()
                 except sa.exc.SQLAlchemyError as problem:
                     refused = getattr(getattr(problem, "orig", None), "sqlstate", None) in TRANSIENT_STATES
                     raise (Transient if refused else _CommitInDoubt) from None
-                return result
+                committed.append(result)
+        except sa.exc.SQLAlchemyError as problem:
+            if not committed:  # after COMMIT, a connection that breaks while it is given back changes nothing
+                raise _passing(problem) from None
+        return committed[0]
 
 
 def _passing(problem: sa.exc.SQLAlchemyError) -> Exception:

@@ -125,7 +125,7 @@ def _changed(ledger: str, change: Change) -> str | None:
         with engine.begin() as connection:  # on SQLite this waits for the write lock
             if connection.dialect.name == "postgresql":
                 # It ends with the transaction, so it is good behind a pooler that shares sessions, too.
-                pass
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
             return change(connection)
     except sa.exc.SQLAlchemyError:
         raise LedgerUnavailable(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from counterfoil.attempt import Effect, running
+from counterfoil.changes import Applied
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import name_of
@@ -61,9 +63,9 @@ class AsyncShell(Shell):
                 return await self._whole(lambda: self.site.ledger.read(key))
             case Start(fresh):
                 started, interrupt = await self._shielded(lambda: self.start(fresh))
-                if interrupt is not None and started.deadline is not None:
+                if interrupt is not None and isinstance(started.answer, Applied) and started.interrupt is None:
                     self.site.attempts.release()  # what was begun will not run
-                return replace(started, interrupt=interrupt)
+                return replace(started, interrupt=interrupt or started.interrupt)
             case Attempt():
                 return await self.attempt(step)
             case Write(change):
@@ -102,7 +104,10 @@ class AsyncShell(Shell):
         """Run the function and wait for it until the deadline."""
         one, effect = self.begun(step)
         if not self.job.tool.is_async:
-            self.site.attempts.run(lambda: self.in_thread(step, one, effect))
+            try:
+                self.site.attempts.run(lambda: self.in_thread(step, one, effect))
+            except RuntimeError:  # no thread could be started, so the function was not called
+                one.finish(AttemptEnd(NeverSent("no thread could be started")))
             return await self._until_deadline(step, one, None)
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._in_loop(step, one, effect))
@@ -110,8 +115,7 @@ class AsyncShell(Shell):
         def closed(_: asyncio.Task[None]) -> None:
             self.site.attempts.release()
             if not one.entered:  # cancelled before its first line: the coroutine never ran
-                end = AttemptEnd(NeverSent("cancelled before the start", retryable=False))
-                loop.run_in_executor(self._ledger_threads, one.finish, end)
+                self._finish(one, AttemptEnd(NeverSent("cancelled before the start", retryable=False)))
 
         task.add_done_callback(closed)
         return await self._until_deadline(step, one, task)
@@ -133,30 +137,32 @@ class AsyncShell(Shell):
         if task is not None and not one.done.is_set():
             one.gate.shut()
             task.cancel()
-            await self._settled(ended)
+            try:
+                await asyncio.wait({ended}, timeout=CANCELLED_ENDS_S)
+            except asyncio.CancelledError as cancelled:
+                interrupt = cancelled
         return self.given_up(step, one, interrupt)
 
-    async def _settled(self, ended: asyncio.Future[None]) -> None:
-        try:
-            await asyncio.wait({ended}, timeout=CANCELLED_ENDS_S)
-        except asyncio.CancelledError:
-            return
-
     async def _in_loop(self, step: Attempt, one: Running, effect: Effect) -> None:
-        end: AttemptEnd
         one.entered = True
+        values = self.before_call(step, one)
+        if isinstance(values, AttemptEnd):
+            self._finish(one, values)
+            return
         try:
-            values = self.before_call(step, one)
-            if isinstance(values, AttemptEnd):
-                end = values
-            else:
-                with running(effect):
-                    result = await invoke(self.job.tool, effect, values)
-                end = self.returned(result, effect, one.gate)
+            with running(effect):
+                result = await invoke(self.job.tool, effect, values)
         except BaseException as problem:
-            end = replace(self.raised(problem, one.gate), interrupt=_not_a_cancellation(problem))
-        # What an abandoned coroutine says late is a ledger write: it must not block the loop.
-        await asyncio.get_running_loop().run_in_executor(self._ledger_threads, one.finish, end)
+            end = self.raised(problem, one.gate)
+        else:
+            end = self.returned(result, effect, one.gate)
+        self._finish(one, end)
+
+    def _finish(self, one: Running, end: AttemptEnd) -> None:
+        """End an attempt. What an abandoned one says late is a ledger write, and must not hold up the loop; it is not
+        awaited, so that no cancellation can lose it."""
+        if not one.finish_if_awaited(end):
+            threading.Thread(target=one.finish, args=(end,), name="counterfoil-late", daemon=True).start()
 
     async def ask(self, row: Row) -> Asked:
         """Ask the postcondition and wait for at most `look_timeout_s`."""
@@ -193,7 +199,3 @@ def _in_loop_soon(loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> 
         loop.call_soon_threadsafe(wake)
     except RuntimeError:  # the loop is closed: its caller is gone, and the end is recorded as a late one
         _log.debug("an attempt ended after its event loop")
-
-
-def _not_a_cancellation(problem: BaseException) -> BaseException | None:
-    return None if isinstance(problem, (Exception, asyncio.CancelledError)) else problem

@@ -18,6 +18,7 @@ from counterfoil.ledger.ledger import Ledger
 _log = logging.getLogger("counterfoil")
 MOST_WAITING = 10_000
 PAUSE_S = 0.2
+MOST_SINGLE = 100
 
 
 class Sightings:
@@ -52,10 +53,18 @@ class Sightings:
             batch: list[dict[str, Any]] = []
             while self._waiting:
                 batch.append(self._waiting.popleft())
-            try:
-                self._ledger.see(batch)
-            except LedgerUnavailable:
-                _log.warning("%d sightings could not be written and are dropped", len(batch))
+            if self._written(batch):
+                return
+            dropped = sum(not self._written([one]) for one in batch[:MOST_SINGLE]) + len(batch[MOST_SINGLE:])
+            if dropped:
+                _log.warning("%d sightings could not be written and are dropped", dropped)
+
+    def _written(self, batch: list[dict[str, Any]]) -> bool:
+        try:
+            self._ledger.see(batch)
+        except LedgerUnavailable:
+            return False
+        return True
 
     def close(self) -> None:
         """Write what waits and stop the thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeVar
 
-from counterfoil.effect import MICROSECONDS, Evidence, Row, Unclear
+from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.shell import Shell
 from counterfoil.runner.worker import Deadline
@@ -45,7 +45,10 @@ class BlockingShell(Shell):
             case Attempt():
                 return self.attempt(step)
             case Write(change):
-                return self.write(change)
+                answer, interrupt = self.whole(change)
+                if interrupt is not None:
+                    raise interrupt
+                return answer
             case Ask(row):
                 return self.ask(row)
             case Sleep():
@@ -59,9 +62,11 @@ class BlockingShell(Shell):
     def attempt(self, step: Attempt) -> AttemptEnd:
         """Run the function in a worker and wait for it until the deadline."""
         one, effect = self.begun(step)
-        self.site.attempts.run(lambda: self.in_thread(step, one, effect))
         try:
+            self.site.attempts.run(lambda: self.in_thread(step, one, effect))
             self.site.clock.wait(one.done, step.deadline.remaining_s())
+        except RuntimeError:  # no thread could be started, so the function was not called
+            one.finish(AttemptEnd(NeverSent("no thread could be started")))
         except BaseException as interrupt:
             return self.given_up(step, one, interrupt)
         return self.given_up(step, one, None)

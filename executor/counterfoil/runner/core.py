@@ -5,6 +5,7 @@ Owns everything but the waiting. A call is validated and named here; what follow
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import uuid
@@ -24,7 +25,9 @@ from counterfoil.identity import CANONICAL_VERSION, Identity, NotCanonical, iden
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
+from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
+from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
@@ -32,10 +35,14 @@ from counterfoil.runner.shell import Job, Observer, Site
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
 from counterfoil.telling import RETRY_SOON_S
+from counterfoil.text import storable
 from counterfoil.tool import AllArguments, Policy, Tool, tool
 
 CHECK_EFFECT = "check_effect"
 LEDGER_THREADS = 16
+TURN_MAX = 2**31
+CALL_ID_MAX = 500
+SECRET_MIN = 16
 _CHECK_SCHEMA: dict[str, Any] = {
     "name": CHECK_EFFECT,
     "description": "Tell whether an earlier action that ended as unknown or in progress has happened. It changes "
@@ -104,7 +111,9 @@ class Core:
             UsageError: two tools of one name, secret arguments without `secret`, a URL that is none.
             LedgerError: the ledger is missing, unreachable, of another schema version, or not durable.
         """
+        _check_settings(tenant, secret, clock_margin_s, attempts_max)
         self._tools = _by_name(tools, secret)
+        self._process = os.getpid()
         self._tenant = tenant
         self._secret = secret
         self._clock = clock or SystemClock()
@@ -119,11 +128,12 @@ class Core:
             attempts=Workers("counterfoil-attempt", attempts_max),
             looks=Workers("counterfoil-look", attempts_max),
             overruns=Overruns(self._ledger, self._clock),
+            backlog=Backlog(self._ledger),
             observer=observer,
             random=random or Random(),
             see=self._see,
         )
-        self.audit = Audit(self._ledger, tenant=tenant or None)
+        self.audit = Audit(self._ledger, tenant=tenant)
 
     def schemas(self) -> list[dict[str, Any]]:
         """The JSON schemas of all tools for a model, `check_effect` among them: name, description, parameters."""
@@ -146,6 +156,8 @@ class Core:
         self._ledger.trust_keys(tool, self._tenant)
 
     def _close(self) -> None:
+        self._site.overruns.close()
+        self._site.backlog.close()
         self._sightings.close()
         if self._owns_engine:
             self._engine.dispose()
@@ -164,6 +176,11 @@ class Core:
         key: str | None,
         occurrence: str | int | None,
     ) -> _Prepared | Observation:
+        if os.getpid() != self._process:
+            raise UsageError(
+                "this executor was made before a fork; threads and connections do not cross it: make a new one"
+            )
+        _check_turn(turn)
         if name == CHECK_EFFECT:
             return self._prepare_check(arguments, context)
         tool = self._tools.get(name)
@@ -276,8 +293,9 @@ class Core:
         return resolve(self._ledger, row, wanted, by=by, why=why, version=version, value=value)
 
     def _see(self, row: Row, code: str, job: Job) -> None:
-        sighting = {"key": row.key, "call_id": job.call_id, "task": job.task, "turn": job.turn, "code": code}
-        self._sightings.add(sighting | {"at": row.now})
+        call_id = None if job.call_id is None else storable(str(job.call_id), CALL_ID_MAX)
+        sighting = {"key": row.key, "call_id": call_id, "task": storable(job.task), "turn": job.turn}
+        self._sightings.add(sighting | {"code": storable(code, CODE_MAX), "at": row.now})
 
     def _job_for(self, row: Row) -> Job:
         return Job(tool=self._tools[row.tool], effect_id=row.id, actor="reconcile")
@@ -300,6 +318,22 @@ def terms(tool: Tool[Any, Any]) -> Terms:
         concurrent=tool.idempotent or (keys is not None and keys.concurrent),
         replays_refusals=keys is not None and keys.replays_refusals,
     )
+
+
+def _check_settings(tenant: object, secret: object, clock_margin_s: float, attempts_max: object) -> None:
+    if not isinstance(tenant, str):
+        raise UsageError("tenant= is text")
+    if secret is not None and (not isinstance(secret, bytes) or len(secret) < SECRET_MIN):
+        raise UsageError(f"secret= takes at least {SECRET_MIN} random bytes that you keep")
+    if not (math.isfinite(clock_margin_s) and clock_margin_s > 0):
+        raise UsageError("clock_margin_s= is a number of seconds above 0: how far the clocks of hosts may differ")
+    if not isinstance(attempts_max, int) or attempts_max < 1:
+        raise UsageError("attempts_max= is a whole number, 1 or more")
+
+
+def _check_turn(turn: object) -> None:
+    if turn is not None and not (isinstance(turn, int) and abs(turn) < TURN_MAX):
+        raise UsageError("turn= is the number of the model's round in the task: a small integer")
 
 
 def _us(seconds: float) -> int:

@@ -159,10 +159,8 @@ class AsyncExecutor(Core):
         """See `Executor.reconcile`."""
         loop = asyncio.get_running_loop()
         done = Reconciled()
-        due = await loop.run_in_executor(
-            self._threads, lambda: sweep(self._ledger, self._lookable(), self._tenant, limit)
-        )
-        for row in due:
+        due = sweep(self._ledger, self._lookable(), self._tenant, limit)
+        while (row := await loop.run_in_executor(self._threads, next, due, None)) is not None:
             shell = AsyncShell(self._site, self._job_for(row), self._threads)
             answer = await shell.run(looking.settle_doubt(row))
             done = done.with_look(row, answer.row)

@@ -1,14 +1,15 @@
-"""Attempts whose function outlived its deadline.
+"""Attempts whose function outlives its deadline.
 
-Owns the one thread that pushes `sends_until` on while such a function lives: first AT the deadline, then every half
-margin, until it has ended (protocol F2, N2). Without that, absence would be judged while the thread can still send.
+Owns the one thread that watches every attempt and pushes `sends_until` on while an overdue function lives: first AT the
+deadline, then every half margin, until it has ended (protocol F2, N2). Without that, absence would be judged while the
+function can still send. It does not depend on the caller, who may be interrupted or whose event loop may stand still.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import replace
+from dataclasses import dataclass
 
 from counterfoil.changes import Push
 from counterfoil.clock import Clock
@@ -18,51 +19,77 @@ from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.worker import Deadline, Running
 
 _log = logging.getLogger("counterfoil")
+FOR_EVER_S = 3600.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    row: Row
+    actor: str
+    deadline: Deadline
+    pushes: int = 0
 
 
 class Overruns:
-    """Attempts whose function outlived its deadline: while one lives, `sends_until` is pushed on (protocol F2, N2)."""
+    """All attempts of one executor that have a row, until their functions end."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
-        self._alive: dict[Running, tuple[Push, Deadline]] = {}
+        self._alive: dict[Running, _Watched] = {}
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._sooner = threading.Event()
+        self._due_s = FOR_EVER_S
         self._thread: threading.Thread | None = None
+        self._closed = False
 
-    def add(self, running: Running, row: Row, actor: str, deadline: Deadline) -> None:
-        """Push now when the deadline is over, and again until the function has ended."""
-        push = Push(key=row.key, attempt=row.attempts, actor=actor, noted=False)
-        if deadline.remaining_s() <= 0:
-            push = self._pushed(push)
+    def close(self) -> None:
+        """Stop watching once nothing runs any more."""
+        self._closed = True
+        self._sooner.set()
+
+    def watch(self, running: Running, row: Row, actor: str, deadline: Deadline) -> None:
+        """Watch an attempt from before its function is called."""
         with self._lock:
-            self._alive[running] = (push, deadline)
+            self._alive[running] = _Watched(row, actor, deadline)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="counterfoil-overruns", daemon=True)
                 self._thread.start()
-        self._wake.set()
+            if deadline.remaining_s() < self._due_s:
+                self._sooner.set()
 
-    def _pushed(self, push: Push) -> Push:
+    def push(self, running: Running) -> None:
+        """Push now, in the caller's thread, if the deadline is over and the function has not ended."""
+        with self._lock:
+            watched = self._alive.get(running)
+        if watched is not None and not running.done.is_set() and watched.deadline.remaining_s() <= 0:
+            self._push(watched)
+
+    def _push(self, watched: _Watched) -> None:
+        row = watched.row
+        push = Push(key=row.key, attempt=row.attempts, actor=watched.actor, noted=watched.pushes > 0)
         try:
             self._ledger.apply([push])
         except LedgerUnavailable:
             _log.warning("the overrun of an attempt could not be recorded; it is tried again")
-            return push
-        return replace(push, noted=True)
+        else:
+            watched.pushes += 1
 
     def _work(self) -> None:
-        pause = self._ledger.margin_us / MICROSECONDS / 2 or 0.5
+        half_margin_s = self._ledger.margin_us / MICROSECONDS / 2
         while True:
-            self._wake.wait()
-            self._clock.wait(threading.Event(), pause)
             with self._lock:
                 self._alive = {one: kept for one, kept in self._alive.items() if not one.done.is_set()}
-                over = [(one, push, until) for one, (push, until) in self._alive.items() if until.remaining_s() <= 0]
-                if not self._alive:
-                    self._wake.clear()
-            for one, push, until in over:
-                pushed = self._pushed(push)
-                with self._lock:
-                    if one in self._alive:
-                        self._alive[one] = (pushed, until)
+                overdue = [(one, kept) for one, kept in self._alive.items() if kept.deadline.remaining_s() <= 0]
+                ahead = [left for kept in self._alive.values() if (left := kept.deadline.remaining_s()) > 0]
+                if self._closed and not self._alive:
+                    self._thread = None
+                    return
+                self._due_s = min([FOR_EVER_S, *ahead, *([half_margin_s] if overdue else [])])
+                self._sooner.clear()
+            for one, watched in overdue:
+                if not one.done.is_set():
+                    if watched.pushes:
+                        one.abandon()  # its caller is gone, or stands still: what it says is recorded when it comes
+                    self._push(watched)
+            self._clock.wait(self._sooner, self._due_s)

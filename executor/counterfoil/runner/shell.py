@@ -6,22 +6,24 @@ flow and the ledger do.
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol, assert_never
 
 from counterfoil.arguments import Invalid
-from counterfoil.attempt import Effect, Gate, running
-from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleLook
+from counterfoil.attempt import Effect, Gate, GateState, running
+from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleClosed, SettleLook, SettleReturned
 from counterfoil.clock import Clock
 from counterfoil.effect import Absent, Evidence, Found, Lost, NeverSent, Returned, Row, Unclear, Verdict
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.failure import classify, name_of
+from counterfoil.failure import classify, explicit_chain, name_of
 from counterfoil.flow import settling
 from counterfoil.ledger.ledger import Ledger
+from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, Running, Workers, completed
@@ -38,7 +40,6 @@ from counterfoil.steps import (
 )
 from counterfoil.tool import Tool
 
-_log = logging.getLogger("counterfoil")
 REASON_MAX = 500
 # Stands where a read-only tool has no row.
 NO_ROW = Row(
@@ -64,6 +65,7 @@ class Site:
     attempts: Workers
     looks: Workers
     overruns: Overruns
+    backlog: Backlog
     observer: Observer | None
     random: Random
     see: Callable[[Row, str, Job], None]
@@ -109,18 +111,32 @@ class Shell:
         begin = replace(self.job.begin, claim_id=uuid.uuid4().hex, fresh=fresh)
         kept = False
         try:
-            answer = self.write(begin)
+            answer, interrupt = self.whole(begin)
             if isinstance(answer, Declined) or not answer.row.open_attempts:
-                return Started(Declined(answer.row, getattr(answer, "guard", "over")))
-            kept = True
-            return Started(answer, deadline)
+                return Started(Declined(answer.row, getattr(answer, "guard", "over")), interrupt=interrupt)
+            kept = interrupt is None
+            return Started(answer, deadline, interrupt)
         finally:
             if not kept:
                 self.site.attempts.release()
 
     def write(self, change: Change) -> Answer:
-        """Write one change."""
-        return self.site.ledger.apply([change])[0]
+        """Write one change. The end of an attempt that cannot be written now is kept and written later."""
+        try:
+            return self.site.ledger.apply([change])[0]
+        except LedgerUnavailable:
+            if isinstance(change, (SettleReturned, SettleClosed)):
+                self.site.backlog.add(change)
+            raise
+
+    def whole(self, change: Change) -> tuple[Answer, BaseException | None]:
+        """Write one change even when Ctrl-C or an exit falls into it: it is asked again, which changes nothing twice."""
+        try:
+            return self.write(change), None
+        except Exception:
+            raise
+        except BaseException as interrupt:
+            return self.write(change), interrupt
 
     def sight(self, step: Sight) -> None:
         """Note a call that was answered from the ledger."""
@@ -152,6 +168,8 @@ class Shell:
         )
         gate.key_read = False
         one = Running(gate, late)
+        if row is not NO_ROW:
+            self.site.overruns.watch(one, row, self.job.actor, deadline)
         return one, effect
 
     def _told(self, row: Row) -> Mapping[str, Any]:
@@ -183,32 +201,39 @@ class Shell:
 
     def returned(self, value: Any, effect: Effect, gate: Gate) -> AttemptEnd:
         """The end of a function that returned."""
+        untouched = gate.shut()
+        if gate.refused and untouched and self.job.tool.sends == "marked":
+            # The function swallowed DeadlinePassed and made up a result: nothing has passed the gate.
+            return AttemptEnd(NeverSent("the deadline passed before sending", retryable=False))
         kept = stored(value, self.job.tool.policy.value_max_bytes)
         return AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate))
 
     def raised(self, problem: BaseException, gate: Gate) -> AttemptEnd:
         """The end of a function that raised."""
-        outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=gate.state)
+        gate.shut()  # first: what is judged as never sent must not be sent by a thread of the function's own
+        state = gate.state
+        if state is GateState.SENDING and all(one is not gate.left_by for one in explicit_chain(problem)):
+            state = GateState.SENT  # the block's error was handled, and this one came later: it proves nothing
+        outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=state)
         unused = not isinstance(outcome, NeverSent) and self._key_unused(gate)
-        interrupt = None if isinstance(problem, Exception) else problem
-        return AttemptEnd(outcome, key_unused=unused, interrupt=interrupt)
+        return AttemptEnd(outcome, key_unused=unused, interrupt=_interrupt(problem))
 
     def _key_unused(self, gate: Gate) -> bool:
         return self.job.tool.policy.key_policy is not None and not gate.key_read
 
     def in_thread(self, step: Attempt, one: Running, effect: Effect) -> None:
         """Run the function to its end in a worker's thread."""
-        end: AttemptEnd
+        values = self.before_call(step, one)
+        if isinstance(values, AttemptEnd):
+            one.finish(values)
+            return
         try:
-            values = self.before_call(step, one)
-            if isinstance(values, AttemptEnd):
-                end = values
-            else:
-                with running(effect):
-                    result = completed(invoke(self.job.tool, effect, values))
-                end = self.returned(result, effect, one.gate)
+            with running(effect):
+                result = completed(invoke(self.job.tool, effect, values))
         except BaseException as problem:
             end = self.raised(problem, one.gate)
+        else:
+            end = self.returned(result, effect, one.gate)
         one.finish(end)
 
     def given_up(self, step: Attempt, one: Running, interrupt: BaseException | None) -> AttemptEnd:
@@ -221,7 +246,7 @@ class Shell:
             one.told_never_sent = True
             return AttemptEnd(NeverSent("given up before sending", retryable=False), interrupt=interrupt)
         if step.row is not NO_ROW:
-            self.site.overruns.add(one, step.row, self.job.actor, step.deadline)
+            self.site.overruns.push(one)
         reason = "cancelled" if interrupt is not None else "no answer by the deadline"
         return AttemptEnd(Lost(reason, overrun=True), interrupt=interrupt)
 
@@ -231,10 +256,8 @@ class Shell:
             return
         policy = self.job.tool.policy.key_policy
         speaks = policy is not None and policy.replays_refusals
-        try:
+        with suppress(LedgerUnavailable):  # then it is in the backlog
             self.write(settling(row, end, self.job.actor, speaks_for_key=speaks))
-        except LedgerUnavailable:
-            _log.warning("the late end of an attempt could not be recorded; a look will settle it")
 
     # ------------------------------------------------------------ one look
 
@@ -281,6 +304,11 @@ class Shell:
             case _:
                 assert_never(evidence)
         return Asked(look, took_s)
+
+
+def _interrupt(problem: BaseException) -> BaseException | None:
+    """What must reach the caller after the record: not a cancellation that the function raised for itself."""
+    return None if isinstance(problem, (Exception, asyncio.CancelledError)) else problem
 
 
 def invoke(tool: Tool[Any, Any], effect: Effect, values: Mapping[str, Any]) -> Any:

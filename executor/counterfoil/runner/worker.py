@@ -51,10 +51,18 @@ class Workers:
         self._places.release()
 
     def run(self, task: Callable[[], None]) -> None:
-        """Run `task` in a thread, in a place that was reserved. `task` must not raise."""
-        self._tasks.put(task)
+        """Run `task` in a thread, in a place that was reserved. `task` must not raise.
+
+        Raises:
+            RuntimeError: no thread could be started; the task will not run and the place is free again.
+        """
         if not self._idle.acquire(blocking=False):
-            threading.Thread(target=self._work, name=self._name, daemon=True).start()
+            try:
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+            except RuntimeError:  # the system gives no thread: the task must not be run later by another one
+                self._places.release()
+                raise
+        self._tasks.put(task)
 
     def _work(self) -> None:
         while True:
@@ -87,16 +95,26 @@ class Running:
             self._started = not self._abandoned
             return self._started
 
+    def finish_if_awaited(self, end: AttemptEnd) -> bool:
+        """End the attempt if its caller still waits; False, and nothing done, when it has given up."""
+        with self._lock:
+            if self._abandoned:
+                return False
+            self._end = end
+            listener = self._listener
+        self.done.set()
+        if listener is not None:
+            listener()
+        return True
+
     def finish(self, end: AttemptEnd) -> None:
         """The function has ended."""
+        if self.finish_if_awaited(end):
+            return
         with self._lock:
             self._end = end
-            abandoned, listener = self._abandoned, self._listener
         self.done.set()
-        if abandoned:
-            self._late(end)
-        elif listener is not None:
-            listener()
+        self._late(end)
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Have `listener` called at the end (at once when it has ended)."""

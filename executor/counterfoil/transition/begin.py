@@ -10,8 +10,8 @@ from typing import Any, assert_never
 
 from counterfoil.changes import Begin, Reading, Terms
 from counterfoil.effect import Proof, Row, Verdict, bit
+from counterfoil.transition.clocks import boot_columns, is_over, latest
 from counterfoil.transition.decision import Decision, Refusal, Repeated
-from counterfoil.transition.settled import boot_columns
 
 
 def new_row(begin: Begin, provider_key: str, reading: Reading) -> Row:
@@ -84,11 +84,11 @@ def _resend_refusal(row: Row, terms: Terms, reading: Reading, keys_trusted: bool
         return "in_progress"
     if terms.retention_us is None or not row.keyed or not keys_trusted:
         return "unknown"
-    grace = terms.grace_us or 0
-    arrives_by = reading.now + terms.timeout_us + grace + reading.margin_us
+    grace = max(terms.grace_us or 0, row.grace_us or 0)
+    arrives_by = latest(row, reading) + terms.timeout_us + grace + reading.margin_us
     if arrives_by > row.key_first_begun_at + terms.retention_us:
         return "key_expired"
-    if not terms.concurrent and reading.now <= row.sends_until + grace + reading.margin_us:
+    if not terms.concurrent and not is_over(row, row.sends_until + grace + reading.margin_us, reading):
         return "under_way"
     if row.open_attempts & bit(row.attempts + 1):
         return "too_many_attempts"
@@ -116,8 +116,9 @@ def _attempt(row: Row, begin: Begin, terms: Terms, reading: Reading) -> dict[str
         "claim_id": begin.claim_id,
         "lease_until": deadline + reading.margin_us,
         "sends_until": sends_until,
+        "earlier_sends_until": row.sends_until,
         "absent_from": absent_from,
-        **boot_columns(row, absent_from, reading),
+        **boot_columns(row, reading),
         "look_at": deadline + reading.margin_us,
         "looks": 0,
         "review_at": now + terms.review_us if row.verdict is Verdict.NO_EFFECT else row.review_at,

@@ -8,6 +8,7 @@ from typing import Any
 
 from counterfoil.changes import Reading, SettleLook
 from counterfoil.effect import Proof, Row, Verdict
+from counterfoil.transition.clocks import earliest
 from counterfoil.transition.decision import Decision
 from counterfoil.transition.schedule import after_settling, next_look
 from counterfoil.transition.settled import ended, latched, late, value_columns
@@ -29,8 +30,7 @@ def found(row: Row, change: SettleLook, reading: Reading) -> Decision:
     completed = seen.complete and not row.complete
     columns |= {"count": count, "complete": row.complete or seen.complete, "verified": True}
     columns |= value_columns(change.value) if completed or (row.value is None and row.value_digest is None) else {}
-    columns |= {"audit_looks": row.audit_looks + 1}
-    columns |= {"look_at": after_settling(replace(row, audit_looks=row.audit_looks + 1, verified=True), reading.now)}
+    columns |= {"look_at": after_settling(replace(row, verified=True), reading.now)}
     return Decision(columns, "found", 0, change.actor, detail, _shape(count, True) if count > row.count else ())
 
 
@@ -43,19 +43,14 @@ def absence_proves(row: Row, change: SettleLook) -> bool:
     """P4: the look was asked later than the last instant at which any attempt can send, land and stay unseen."""
     if row.verdict is not Verdict.EFFECT_UNKNOWN or row.absent_from is None:
         return False
-    if change.asked_at <= row.absent_from:
-        return False
-    same_boot = row.boot_id is not None and row.boot_id == change.asked_boot_id
-    if same_boot and row.absent_from_boot is not None and change.asked_boot_us is not None:
-        return change.asked_boot_us > row.absent_from_boot
-    return True
+    return earliest(row, change.asked_at, change.asked_boot_id, change.asked_boot_us) > row.absent_from
 
 
 def absent(row: Row, change: SettleLook, reading: Reading) -> Decision:
     detail: dict[str, Any] = {"asked_at": change.asked_at, "evidence": "absent"}
     if not absence_proves(row, change):
         return _looked(row, change, reading, detail)
-    settled = replace(row, conditional_at=reading.now, audit_looks=0)
+    settled = replace(row, conditional_at=reading.now)
     columns = {
         "verdict": Verdict.NO_EFFECT,
         "proof": Proof.ABSENT_AFTER_GRACE,
@@ -66,7 +61,6 @@ def absent(row: Row, change: SettleLook, reading: Reading) -> Decision:
         "key_tainted": True,
         "lease_until": ended(row, reading),
         "conditional_at": settled.conditional_at,
-        "audit_looks": 0,
         "looks": row.looks + 1,
         "look_at": after_settling(settled, reading.now),
     }
@@ -86,7 +80,7 @@ def _looked(row: Row, change: SettleLook, reading: Reading, detail: Mapping[str,
         columns: dict[str, Any] = {"looks": looks, "look_at": next_look(replace(row, looks=looks), reading)}
     else:
         verified = row.verified and not change.verifies
-        audited = replace(row, looks=looks, audit_looks=row.audit_looks + 1, verified=verified)
-        columns = {"looks": looks, "audit_looks": audited.audit_looks, "verified": verified}
-        columns |= {"look_at": after_settling(audited, reading.now)}
+        columns = {"looks": looks, "verified": verified}
+        settled = replace(row, looks=looks, verified=verified)
+        columns |= {"look_at": after_settling(settled, reading.now, unclear=change.unclear is not None)}
     return Decision(columns, "looked", 0, change.actor, detail)

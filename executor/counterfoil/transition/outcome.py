@@ -9,13 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from counterfoil.changes import Push, Reading, SettleClosed, SettleLost, SettleReturned
-from counterfoil.effect import Proof, Row, Verdict, bit
+from counterfoil.effect import BITS, Proof, Row, Verdict, bit
+from counterfoil.transition.clocks import boot_columns, is_over
 from counterfoil.transition.decision import Decision, Refusal, Repeated
 from counterfoil.transition.schedule import after_settling, next_look
-from counterfoil.transition.settled import boot_columns, ended, latched, late, value_columns
+from counterfoil.transition.settled import ended, latched, late, value_columns
 
-# Statuses that a provider answers to a key it knows: they never speak for another attempt (design §3, P2).
-SILENT_STATUSES = frozenset({409, 422, 429})
+# What a provider answers to a key it knows, or before it has looked at the request: such a refusal was not stored under
+# the key and speaks for no other attempt (design §3, P2).
+SILENT_STATUSES = frozenset({401, 403, 404, 408, 409, 422, 425, 429})
+LEAST_SERVER_ERROR = 500
 
 
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
@@ -55,12 +58,12 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
     if row.verdict is Verdict.EFFECT_APPLIED:
         return Refusal("applied")
     detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason}
-    if not row.open_attempts & mine:
+    if not _is_open(row, attempt):
         if row.settled_attempt == attempt and row.proof == change.proof:
             return Repeated()
         return Refusal("closed_before")
     answered = change.proof is Proof.REJECTED
-    for_key = change.speaks_for_key and answered and row.keyed and change.status not in SILENT_STATUSES
+    for_key = change.speaks_for_key and answered and row.keyed and _speaks(row, change, reading)
     left = 0 if for_key else row.open_attempts & ~mine
     columns: dict[str, Any] = {"open_attempts": left, "key_answered": row.key_answered or answered}
     lease_ended = ended(row, reading)
@@ -81,6 +84,20 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
     return Decision(columns, "closed", attempt, change.actor, detail)
 
 
+def _is_open(row: Row, attempt: int) -> bool:
+    """Whether nothing has proven this attempt yet. Its place is another's after 60 more attempts."""
+    return attempt > row.attempts - BITS and bool(row.open_attempts & bit(attempt))
+
+
+def _speaks(row: Row, change: SettleClosed, reading: Reading) -> bool:
+    """Whether a refusal is one that the provider has stored under the key: told by a status that only a processed
+    request gets, and when no earlier attempt can still send (F20)."""
+    status = change.status
+    if status is None or status >= LEAST_SERVER_ERROR or status in SILENT_STATUSES:
+        return False
+    return change.attempt == row.attempts and is_over(row, row.earlier_sends_until, reading)
+
+
 def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated | Refusal:
     if row.verdict is not Verdict.EFFECT_UNKNOWN or row.attempts != change.attempt:
         return Refusal("fence")
@@ -93,12 +110,14 @@ def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated 
 
 
 def pushed(row: Row, change: Push, reading: Reading) -> Decision | Repeated | Refusal:
-    if not row.open_attempts & bit(change.attempt):
+    if not _is_open(row, change.attempt):
         return Refusal("closed_before")
     sends_until = max(row.sends_until, reading.now + reading.margin_us)
-    columns: dict[str, Any] = {"sends_until": sends_until}
+    columns: dict[str, Any] = {"sends_until": sends_until, **boot_columns(row, reading)}
+    if change.attempt < row.attempts:
+        columns["earlier_sends_until"] = max(row.earlier_sends_until, sends_until)
     if row.absent_from is not None and row.grace_us is not None:
         absent_from = max(row.absent_from, sends_until + row.grace_us + reading.margin_us)
-        columns |= {"absent_from": absent_from, **boot_columns(row, absent_from, reading)}
+        columns |= {"absent_from": absent_from}
     event = None if change.noted else "overrun"
     return Decision(columns, event, change.attempt, change.actor, {"sends_until": sends_until} if event else {})

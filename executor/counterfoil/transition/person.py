@@ -7,15 +7,18 @@ from typing import assert_never
 
 from counterfoil.changes import Reading, Resolve
 from counterfoil.effect import Proof, Row, Verdict
-from counterfoil.transition.decision import Decision, Refusal
+from counterfoil.transition.clocks import is_over
+from counterfoil.transition.decision import Decision, Refusal, Repeated
 from counterfoil.transition.schedule import after_settling
 from counterfoil.transition.settled import ended, latched, late, value_columns
 
 
-def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Refusal:
+def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Repeated | Refusal:
+    if row.version == change.version + 1 and row.proof is Proof.OPERATOR and row.verdict is change.verdict:
+        return Repeated()  # asked again after a lost reply
     if row.version != change.version:
         return Refusal("stale")
-    if reading.now <= row.sends_until:
+    if not is_over(row, row.sends_until, reading):
         return Refusal("may_still_send")
     detail = {"proof": str(Proof.OPERATOR), "verdict": str(change.verdict), "why": change.why}
     match change.verdict:
@@ -29,7 +32,7 @@ def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Refusal:
         case Verdict.NO_EFFECT:
             if row.verdict is not Verdict.EFFECT_UNKNOWN:
                 return Refusal(str(row.verdict))
-            settled = replace(row, conditional_at=reading.now, audit_looks=0)
+            settled = replace(row, conditional_at=reading.now)
             columns = {
                 "verdict": Verdict.NO_EFFECT,
                 "proof": Proof.OPERATOR,
@@ -40,7 +43,6 @@ def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Refusal:
                 "key_tainted": True,
                 "lease_until": ended(row, reading),
                 "conditional_at": settled.conditional_at,
-                "audit_looks": 0,
                 "look_at": after_settling(settled, reading.now),
             }
             return Decision(columns, "resolved", 0, change.by, detail)

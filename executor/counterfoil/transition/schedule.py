@@ -35,12 +35,14 @@ def audit_us(row: Row) -> tuple[int, ...]:
     return tuple(sorted(distance for distance in wanted if 0 < distance <= row.audit_us))
 
 
-def after_settling(row: Row, now: int) -> int | None:
+def after_settling(row: Row, now: int, *, unclear: bool = False) -> int | None:
     """When a settled effect is looked at again: while a success is unverified, or if absence or an operator once closed
-    it (protocol F15)."""
+    it (protocol F15). A look that was unclear has audited nothing: it is made again soon."""
     if not row.verified and now <= row.begun_at + row.audit_us:
         return now + min(FIRST_US << min(row.looks, 20), SLOWEST_US)
     if row.conditional_at is None:
         return None
-    distances = audit_us(row)[row.audit_looks :]
-    return max(now, row.conditional_at + distances[0]) if distances else None
+    if unclear and now <= row.conditional_at + 2 * row.audit_us:
+        return now + SLOWEST_US
+    ahead = (row.conditional_at + distance for distance in audit_us(row))
+    return next((instant for instant in ahead if instant > now), None)

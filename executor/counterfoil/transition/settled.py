@@ -45,13 +45,3 @@ def late(row: Row, attempt: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     if row.open_attempts & bit(attempt) == 0 and row.attempts > attempt:
         return (("applied_more_than_once", {"attempt": attempt, "certain": False}),)
     return ()
-
-
-def boot_columns(row: Row, absent_from: int | None, reading: Reading) -> dict[str, Any]:
-    """The same instant on the clock that counts from the host's boot, where that clock is known."""
-    if reading.boot_id is None or reading.boot_us is None or absent_from is None:
-        return {"boot_id": None, "absent_from_boot": None}
-    there = reading.boot_us + (absent_from - reading.now)
-    if row.boot_id == reading.boot_id and row.absent_from_boot is not None:
-        there = max(there, row.absent_from_boot)
-    return {"boot_id": reading.boot_id, "absent_from_boot": there}

@@ -1,0 +1,60 @@
+"""Ends of attempts that could not be written down when they came: they are written when the ledger is back.
+
+Only the record is repeated, never the tool. Each is idempotent, so one that had counted after all changes nothing. They
+live in memory: a process that dies with them leaves an unknown effect, which a look settles.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+
+from counterfoil.changes import Change
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.ledger.ledger import Ledger
+
+_log = logging.getLogger("counterfoil")
+MOST_WAITING = 10_000
+PAUSE_S = 1.0
+
+
+class Backlog:
+    """A queue of changes and the daemon thread that writes them as soon as it can."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._waiting: deque[Change] = deque(maxlen=MOST_WAITING)
+        self._writing = threading.Lock()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, change: Change) -> None:
+        """Keep a change until it is written."""
+        _log.warning("the end of an attempt could not be recorded yet; it is tried again")
+        with self._writing:
+            self._waiting.append(change)
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._work, name="counterfoil-backlog", daemon=True)
+                self._thread.start()
+
+    def flush(self) -> bool:
+        """Write what waits; False when the ledger is still away."""
+        with self._writing:
+            while self._waiting:
+                try:
+                    self._ledger.apply([self._waiting[0]])
+                except LedgerUnavailable:
+                    return False
+                self._waiting.popleft()
+        return True
+
+    def close(self) -> None:
+        """Try once more, and stop."""
+        self._closed.set()
+        if not self.flush():
+            _log.warning("%d ends of attempts stay unrecorded; looks will settle them", len(self._waiting))
+
+    def _work(self) -> None:
+        while not self._closed.wait(PAUSE_S):
+            self.flush()
