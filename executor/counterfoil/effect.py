@@ -252,6 +252,7 @@ class Row:
     value_note: str | None = None
     references: tuple[str, ...] = ()
     begun_at: int = 0
+    unknown_since: int = 0
     created_at: int = 0
     updated_at: int = 0
     now: int = 0

@@ -46,7 +46,7 @@ def classify(
         Lost(reason='ConnectionRefusedError', overrun=False)
     """
     untouched = sends == "marked" and gate in (GateState.UNTOUCHED, GateState.SHUT)
-    if isinstance(exc, BaseExceptionGroup) and not isinstance(exc, rejects):
+    if isinstance(exc, BaseExceptionGroup):
         return _of_group(exc, sends=sends, rejects=rejects, gate=gate)
     doubt = next((node for node in explicit_chain(exc) if _is_doubt(node)), None)
     if doubt is None and isinstance(exc, ToolRefusal):
@@ -185,14 +185,19 @@ def _carried(exc: BaseException) -> list[BaseException]:
         below += exc.exceptions
     if _kind(type(exc)) is _Kind.CARRIES:
         wrapped = _attribute(exc, "kwargs")  # botocore keeps the error among the values of its message
-        below += [_attribute(exc, "reason"), _attribute(exc, "original_error"), *exc.args]
+        below += [_attribute(exc, "reason"), *exc.args]
         below += list(wrapped.values()) if isinstance(wrapped, dict) else []
     unique = {id(one): one for one in below if isinstance(one, BaseException) and one is not exc}
     return list(unique.values())
 
 
 def explicit_chain(exc: BaseException) -> Iterator[BaseException]:
-    """`exc` and everything explicitly below it, each once (a chain can be a circle)."""
+    """`exc` and everything explicitly below it, each once (a chain can be a circle). `__context__` is not followed.
+
+    Example:
+        >>> [type(node).__name__ for node in explicit_chain(ExceptionGroup("both", [KeyError(), OSError()]))]
+        ['ExceptionGroup', 'KeyError', 'OSError']
+    """
     seen: set[int] = set()
     waiting = [exc]
     while waiting:

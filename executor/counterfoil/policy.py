@@ -29,8 +29,10 @@ class Policy:
             may stand still between its last check and its last byte. None: absence never proves anything.
         patience_s: how long one call goes on looking and waiting before it answers unknown.
         attempts_max: attempts within one call.
-        key_policy: how the provider de-duplicates on `effect.provider_key`; needs `grace_s`.
-        idempotent_window_s: for `idempotent=True`: from the first begin on, how long sending it again is harmless.
+        key_policy: how the provider de-duplicates on `effect.provider_key`; needs `grace_s`. Send inside
+            `effect.sending()`, so that no thread that overruns can send after the provider has forgotten the key.
+        idempotent_window_s: for `idempotent=True`: from the first begin on, how long sending it again is harmless;
+            needs `grace_s`.
         verify: "doubt" looks only after a lost answer, "always" also after a success.
         wait_s: the first back-off between looks and attempts; each later one is longer, up to `wait_max_s`.
         review_after_s: an effect that is unknown for so long becomes an incident.
@@ -87,6 +89,10 @@ class Policy:
                 )
             self._check_window("KeyPolicy(retention_s=...)", self.key_policy.retention_s)
         if self.idempotent_window_s is not None:
+            if self.grace_s is None:
+                raise UsageError(
+                    "Policy(idempotent_window_s=...) needs grace_s: how many seconds late a request may still arrive"
+                )
             self._check_window("Policy(idempotent_window_s=...)", self.idempotent_window_s)
 
     def _check_window(self, name: str, window_s: float) -> None:

@@ -14,7 +14,7 @@ def refused_words(tool: str, echo: str, refused: Refused) -> Words:
     """The words for a refusal that the tool itself put into words."""
     return Words(
         tool=tool,
-        code=refused.code,
+        code=told_code(refused.code),
         row_code=row_code(refused.code),
         reason=refused.reason,
         hint=refused.hint or "",
@@ -31,13 +31,18 @@ def row_code(code: str) -> str:
     return code if known is not None and known.verdict == "no_effect" and not known.ok else "rejected"
 
 
+def told_code(code: str) -> str:
+    """A tool's own word as it is told: a word that means another end here would contradict the verdict beside it."""
+    return row_code(code) if code in CODES else code
+
+
 def ending_words(tool: str, echo: str | None, row: Row) -> Words:
     """The words for an end that stands in the row, made by whoever."""
     code = row.code or "unavailable"
     if row.proof is Proof.REJECTED:
         return Words(
             tool=tool,
-            code=code,
+            code=told_code(code),
             row_code=row_code(code),
             reason=row.reason or "",
             arguments=echo,

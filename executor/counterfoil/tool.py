@@ -184,9 +184,10 @@ def tool(
         read_only: it changes nothing in the world: no ledger, no key, no postcondition.
         repeatable: a model may ask for the same thing once more, with an argument `occurrence`.
         idempotent: sending it again does no harm within `policy.idempotent_window_s`.
-        sends: "anywhere": no exception proves that nothing was sent. "once": at most one request that changes the
-            world, by a client that neither resends nor follows redirects. "marked": the same, and only inside
-            `effect.sending()`.
+        sends: "anywhere": no exception proves that nothing was sent. "once": at most one request in all, reads
+            included, by a client that neither resends nor follows redirects, so that a failure to connect is the
+            failure of this one. "marked": at most one request that changes the world, by such a client, and only
+            inside `effect.sending()`; before the block the function may read what it likes.
         rejects: exceptions that surely mean that the provider refused.
         policy: how long and how often.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 from outside import MakeAsync, World
 
-from counterfoil import Absent, Effect, Found, Policy, Tool, Unclear, Verdict, tool
+from counterfoil import Absent, DeadlinePassed, Effect, Found, Policy, Tool, Unclear, Verdict, tool
 
 
 def async_tool(world: World, inside: asyncio.Event, go_on: asyncio.Event, sends: Any = "marked") -> Tool[..., Any]:
@@ -86,6 +87,43 @@ def test_a_cancellation_is_recorded_and_reaches_the_caller(
                 assert (again.code, len(world.effects)) == ("verified", 1)
 
     asyncio.run(main())
+
+
+def test_a_cancelled_blocking_tool_cannot_send_any_more(world: World, async_executor_of: MakeAsync) -> None:
+    """Cancelled before its mark and before its deadline: never sent is recorded, and the thread finds the gate shut."""
+    inside, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    heard: list[BaseException] = []
+
+    @tool(key=("order",), sends="marked", policy=Policy(timeout_s=60))
+    def pay(effect: Effect, order: str) -> str:
+        """Pay one order."""
+        inside.set()
+        try:
+            assert go_on.wait(10)
+            with effect.sending():
+                world.act(effect)
+        except DeadlinePassed as problem:
+            heard.append(problem)
+            raise
+        finally:
+            ended.set()
+        return "paid"
+
+    async def main() -> None:
+        async with async_executor_of(pay) as executor:
+            call = asyncio.create_task(executor.call("pay", {"order": "A"}))
+            assert await asyncio.to_thread(inside.wait, 10)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            (row,) = executor.audit.effects()
+            assert row.verdict is Verdict.NO_EFFECT
+            go_on.set()
+            assert await asyncio.to_thread(ended.wait, 10)
+
+    asyncio.run(main())
+    assert heard
+    assert world.effects == []
 
 
 @pytest.mark.parametrize("step", ["Read", "Start", "Attempt", "Write:SettleReturned", "Sight"])

@@ -137,6 +137,7 @@ def test_a_tools_own_word_cannot_claim_a_verdict(world: World, executor_of: Make
 
     seen = executor_of(pay).call("pay", {"order": "A"})
     assert (seen.ok, seen.verdict, seen.category) == (False, Verdict.NO_EFFECT, "recoverable")
+    assert seen.code == "rejected"
     assert "had no effect" in seen.text
 
 

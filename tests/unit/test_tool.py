@@ -127,7 +127,7 @@ def test_annotations_written_as_text_and_as_objects_are_the_same() -> None:
         ({"policy": Policy(grace_s=0)}, True, "T2"),
         ({"policy": KEYED}, False, "T3"),
         ({"policy": KEYED}, True, "T3"),
-        ({"idempotent": True, "policy": Policy(idempotent_window_s=60)}, False, "T3"),
+        ({"idempotent": True, "policy": Policy(idempotent_window_s=60, grace_s=5)}, False, "T3"),
     ],
 )
 def test_the_tier_follows_from_the_declaration(declared: dict[str, Any], looks: bool, tier: str) -> None:

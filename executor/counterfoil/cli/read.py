@@ -105,7 +105,7 @@ def _tell(rows: Sequence[Row], none: str, json_output: bool) -> None:
 
 
 def _age_s(row: Row) -> float:
-    return (row.now - row.begun_at) / MICROSECONDS
+    return (row.now - row.unknown_since) / MICROSECONDS
 
 
 def _instant(text: str | None) -> datetime | None:

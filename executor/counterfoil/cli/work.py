@@ -20,8 +20,10 @@ from counterfoil.cli.options import AppOption, EffectArgument, JsonOption, Ledge
 from counterfoil.effect import Verdict
 from counterfoil.errors import UsageError
 from counterfoil.ledger.audit import Audit
+from counterfoil.ledger.connect import describing
 from counterfoil.reconcile import Reconciled
-from counterfoil.runner import executor as executors
+from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.resolve import resolve as write_down
 from counterfoil.tool import AllArguments, AnyTool
 
 GROUP: Final = "counterfoil.commands"
@@ -37,7 +39,7 @@ _ONLY_READS: Final = "changes nothing in the world"
 
 def tools(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
     """List an application's tools, and what can be done for each after a lost answer."""
-    with application(app, ledger) as executor:
+    with describing(), application(app, ledger) as executor:
         known = [_declared(one) for one in executor.tools.values()]
     if json_output:
         display.as_json(known)
@@ -53,7 +55,7 @@ def tools(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonO
 
 def schemas(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
     """Show what a model is told of an application's tools; --json prints the JSON schemas."""
-    with application(app, ledger) as executor:
+    with describing(), application(app, ledger) as executor:
         known = executor.schemas()
     if json_output:
         display.as_json(known)
@@ -109,7 +111,7 @@ def resolve(
         row = Audit(book).effect(effect)
         read = row.version if version is None else version
         try:
-            after = executors.resolve(book, row, verdict, by=by, why=why, version=read, value=content)
+            after = write_down(book, row, verdict, by=by, why=why, version=read, value=content)
         except UsageError as refusal:
             raise NotResolved(str(refusal)) from None
     if json_output:
@@ -168,11 +170,9 @@ def _seconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:g} s"
 
 
-def _reconciled(
-    executor: executors.Executor | executors.AsyncExecutor, limit: int, tell: Callable[[int], None]
-) -> Reconciled:
+def _reconciled(executor: Executor | AsyncExecutor, limit: int, tell: Callable[[int], None]) -> Reconciled:
     """Reconcile in batches, so that a person sees it move; all batches of an AsyncExecutor in one event loop."""
-    if isinstance(executor, executors.Executor):
+    if isinstance(executor, Executor):
         return _in_batches(lambda size: executor.reconcile(limit=size), limit, tell)
     with asyncio.Runner() as loop:
         return _in_batches(lambda size: loop.run(executor.reconcile(limit=size)), limit, tell)

@@ -65,7 +65,8 @@ def described(row: Row) -> dict[str, Any]:
         "sends_until": instant_text(row.sends_until),
         "absent_from": instant_text(row.absent_from),
         "look_at": instant_text(row.look_at),
-        "age_s": round((row.now - row.begun_at) / MICROSECONDS, 3),
+        "unknown_since": instant_text(row.unknown_since) if row.verdict is Verdict.EFFECT_UNKNOWN else None,
+        "age_s": round((row.now - row.unknown_since) / MICROSECONDS, 3),
     }
 
 
@@ -151,7 +152,7 @@ class Audit:
     def doubts(self, *, limit: int = 1000) -> list[Row]:
         """Unknown effects, oldest first."""
         condition = self._mine() & (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN))
-        return self._rows(condition, (effects.c.begun_at, effects.c.id), limit)
+        return self._rows(condition, (effects.c.unknown_since, effects.c.id), limit)
 
     def incidents(self, *, closed: bool = False, limit: int = 1000) -> list[Incident]:
         """Open incidents (with `closed=True`, all), newest first."""
@@ -193,7 +194,7 @@ def _verdict(name: Verdict | str) -> Verdict:
 
 def _matches(row: Row, where: Mapping[str, str]) -> bool:
     arguments = json.loads(row.echo)
-    return isinstance(arguments, dict) and all(_text(arguments.get(name)) == wanted for name, wanted in where.items())
+    return all(name in arguments and _text(arguments[name]) == wanted for name, wanted in where.items())
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,9 @@ Owns URLs, pragmas and session settings. Never renders a driver's message: those
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ READS = "counterfoil_reads"
 _BUSY_TIMEOUT_S = 5.0
 _WAL_PAGES = 10_000
 _POOL_SIZE = 16
+_describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
 
 
 def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool = False) -> sa.Engine:
@@ -38,6 +42,8 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
         with engine.connect().execution_options(**{READS: True}) as connection:
             if engine.dialect.name != "sqlite" and connection.get_isolation_level() == "AUTOCOMMIT":
                 raise UsageError("the engine is in AUTOCOMMIT: a change and its entry would not be one transaction")
+    if _describing.get():
+        return engine
     if engine.dialect.name == "sqlite":
         _prepare_file(engine, create and not read_only)
     try:
@@ -50,6 +56,16 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
         engine.dispose()
         raise
     return engine
+
+
+@contextmanager
+def describing() -> Iterator[None]:
+    """Within the block, engines are made and not opened: for commands that only describe an application's tools."""
+    token = _describing.set(True)
+    try:
+        yield
+    finally:
+        _describing.reset(token)
 
 
 def bare_engine(ledger: str) -> sa.Engine:

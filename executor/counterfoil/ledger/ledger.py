@@ -60,7 +60,7 @@ class Ledger:
         *,
         clock: Clock | None = None,
         clock_margin_s: float = 2.0,
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
     ) -> None:
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
@@ -68,7 +68,7 @@ class Ledger:
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
         self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
-        self._transactions = Transactions(engine, patience_s)
+        self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
 
     # ------------------------------------------------------------ reading
 

@@ -45,9 +45,7 @@ def own_evidence(connection: sa.Connection, row: Row, look: SettleLook) -> Settl
         if left or not listed:
             return replace(look, found=None, value=None, unclear="a similar one exists and is no proof")
         return replace(look, found=None, value=None)
-    if others:
-        return replace(look, found=None, value=None, unclear="what was found belongs to another effect")
-    if found.references and claim_references(connection, row, found.references):
+    if others or claim_references(connection, row, found.references):
         return replace(look, found=None, value=None, unclear="what was found belongs to another effect")
     return look
 

@@ -16,6 +16,7 @@ CODE_MAX = 64
 COLUMNS = tuple(column for column in effects.columns)
 INSTANTS = frozenset(
     {"lease_until", "sends_until", "absent_from", "look_at", "review_at", "key_first_begun_at", "begun_at",
+        "unknown_since",
      "created_at", "updated_at"}
 )  # fmt: skip
 _NAMES = frozenset(column.name for column in COLUMNS)

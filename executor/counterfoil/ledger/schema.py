@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from counterfoil.errors import LedgerError
 
 REVISION = "0001"
+# The advisory lock of PostgreSQL that whoever changes the tables holds.
+UPGRADE_LOCK = 0x636F756E746572
 VERSION_TABLE = "counterfoil_version"
 
 metadata = sa.MetaData(
@@ -75,6 +77,7 @@ effects = sa.Table(
     sa.Column("value_note", sa.Text),
     sa.Column("references", sa.JSON, nullable=False),
     sa.Column("begun_at", sa.BigInteger, nullable=False),
+    sa.Column("unknown_since", sa.BigInteger, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.CheckConstraint("verdict IN ('no_effect', 'effect_unknown', 'effect_applied')", name="verdict"),

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 Change: TypeAlias = Callable[[sa.Connection], str | None]
 
 SCRIPTS: Final = "counterfoil_migrations:"
-LOCK: Final = 0x636F756E746572
-"""The advisory lock of PostgreSQL that whoever changes the tables holds; the migrations' env.py takes the same."""
 _LOCK_WAIT_MS: Final = 60_000
 _OPENING_S: Final = 10.0
 
@@ -125,7 +123,7 @@ def _changed(ledger: str, change: Change) -> str | None:
         with engine.begin() as connection:  # on SQLite this waits for the write lock
             if connection.dialect.name == "postgresql":
                 # It ends with the transaction, so it is good behind a pooler that shares sessions, too.
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(schema.UPGRADE_LOCK)))
             return change(connection)
     except sa.exc.SQLAlchemyError:
         raise LedgerUnavailable(

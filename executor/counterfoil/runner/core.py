@@ -349,6 +349,8 @@ def _by_name(tools: Iterable[Tool[Any, Any]], secret: bytes | None) -> dict[str,
             raise UsageError(f"two tools are named {one.name!r}: give one of them another name=")
         if one.arguments.has_secrets and not secret:
             raise UsageError(f"{one.name} takes a secret argument: give Executor(..., secret=...) to key its digest")
+        if one.policy.verify == "always" and one.postcondition_function is None:
+            raise UsageError(f'{one.name} has verify="always" and no postcondition to look with: register one')
         named[one.name] = one
     return named
 

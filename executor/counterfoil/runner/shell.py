@@ -18,7 +18,7 @@ from counterfoil.arguments import Invalid
 from counterfoil.attempt import Effect, Gate, GateState, running
 from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleClosed, SettleLook, SettleReturned
 from counterfoil.clock import Clock
-from counterfoil.effect import Absent, Evidence, Found, Lost, NeverSent, Returned, Row, Unclear, Verdict
+from counterfoil.effect import Absent, Evidence, Found, Lost, NeverSent, Refused, Returned, Row, Unclear, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, explicit_chain, name_of
 from counterfoil.flow import settling
@@ -215,6 +215,8 @@ class Shell:
         if state is GateState.SENDING and all(one is not gate.left_by for one in explicit_chain(problem)):
             state = GateState.SENT  # the block's error was handled, and this one came later: it proves nothing
         outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=state)
+        if isinstance(outcome, Refused) and state is GateState.SHUT and self.job.tool.sends == "marked":
+            outcome = replace(outcome, status=None)  # refused before the mark: the provider has said nothing to the key
         unused = not isinstance(outcome, NeverSent) and self._key_unused(gate)
         return AttemptEnd(outcome, key_unused=unused, interrupt=_interrupt(problem))
 

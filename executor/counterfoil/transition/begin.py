@@ -127,6 +127,7 @@ def _attempt(row: Row, begin: Begin, terms: Terms, reading: Reading) -> dict[str
         "audit_us": terms.audit_us,
         "keyed": terms.keyed and (row.keyed or row.verdict is Verdict.NO_EFFECT),
         "begun_at": now,
+        "unknown_since": now if row.verdict is Verdict.NO_EFFECT else row.unknown_since,
     }
 
 

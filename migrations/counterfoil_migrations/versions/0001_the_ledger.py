@@ -1,0 +1,201 @@
+"""The ledger: effects, what they refer to, the entries that explain them, sightings, incidents, and notes on tools."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite counts up by itself for INTEGER alone
+
+
+def upgrade() -> None:
+    effects()
+    entries()
+    incidents()
+    references()
+    sightings()
+    tools()
+
+
+def downgrade() -> None:
+    for table in ("tools", "sightings", "references", "incidents", "entries", "effects"):
+        op.drop_table(table)
+
+
+def effects() -> None:
+    op.create_table(
+        "effects",
+        *named(),
+        *known(),
+        *timed(),
+        *keyed(),
+        *seen(),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_effects")),
+        sa.CheckConstraint(
+            "verdict IN ('no_effect', 'effect_unknown', 'effect_applied')", name=op.f("ck_effects_verdict")
+        ),
+        sa.CheckConstraint(
+            "(verdict = 'effect_unknown') = (open_attempts <> 0)", name=op.f("ck_effects_open_attempts")
+        ),
+        sa.UniqueConstraint("id", name=op.f("uq_effects_id")),
+    )
+    op.create_index("ix_effects_created_at", "effects", ["created_at"])
+    due = sa.text("look_at IS NOT NULL")
+    op.create_index("ix_effects_due", "effects", ["look_at"], sqlite_where=due, postgresql_where=due)
+
+
+def named() -> list[sa.Column[object]]:
+    """Which effect it is."""
+    return [
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("tool", sa.String(64), nullable=False),
+        sa.Column("task", sa.Text(), nullable=False),
+        sa.Column("occurrence", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
+        sa.Column("canonical_version", sa.Integer(), nullable=False),
+        sa.Column("arguments", sa.Text(), nullable=False),
+        sa.Column("echo", sa.Text(), nullable=False),
+    ]
+
+
+def known() -> list[sa.Column[object]]:
+    """What is known of it, and who works on it."""
+    return [
+        sa.Column("verdict", sa.String(16), nullable=False),
+        sa.Column("proof", sa.String(24)),
+        sa.Column("code", sa.String(64)),
+        sa.Column("reason", sa.Text()),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("open_attempts", sa.BigInteger(), nullable=False),
+        sa.Column("settled_attempt", sa.Integer()),
+        sa.Column("holder", sa.Text()),
+        sa.Column("claim_id", sa.String(32)),
+        sa.Column("lease_until", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+    ]
+
+
+def timed() -> list[sa.Column[object]]:
+    """When it may still be sent, when absence counts, when to look."""
+    return [
+        sa.Column("sends_until", sa.BigInteger(), nullable=False),
+        sa.Column("earlier_sends_until", sa.BigInteger(), nullable=False),
+        sa.Column("absent_from", sa.BigInteger()),
+        sa.Column("boot_id", sa.String(64)),
+        sa.Column("boot_low", sa.BigInteger()),
+        sa.Column("boot_high", sa.BigInteger()),
+        sa.Column("look_at", sa.BigInteger()),
+        sa.Column("looks", sa.Integer(), nullable=False),
+        sa.Column("review_at", sa.BigInteger()),
+        sa.Column("conditional_at", sa.BigInteger()),
+        sa.Column("grace_us", sa.BigInteger()),
+        sa.Column("review_us", sa.BigInteger(), nullable=False),
+        sa.Column("audit_us", sa.BigInteger(), nullable=False),
+    ]
+
+
+def keyed() -> list[sa.Column[object]]:
+    """The keys on which the provider de-duplicates."""
+    return [
+        sa.Column("keyed", sa.Boolean(), nullable=False),
+        sa.Column("provider_key", sa.String(80), nullable=False),
+        sa.Column("provider_keys", sa.JSON(), nullable=False),
+        sa.Column("key_generation", sa.Integer(), nullable=False),
+        sa.Column("key_first_begun_at", sa.BigInteger(), nullable=False),
+        sa.Column("key_answered", sa.Boolean(), nullable=False),
+        sa.Column("key_tainted", sa.Boolean(), nullable=False),
+    ]
+
+
+def seen() -> list[sa.Column[object]]:
+    """What it left in the world, and since when it is on record."""
+    return [
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.Column("complete", sa.Boolean(), nullable=False),
+        sa.Column("verified", sa.Boolean(), nullable=False),
+        sa.Column("value", sa.Text()),
+        sa.Column("value_size", sa.BigInteger()),
+        sa.Column("value_digest", sa.String(80)),
+        sa.Column("value_note", sa.Text()),
+        sa.Column("references", sa.JSON(), nullable=False),
+        sa.Column("begun_at", sa.BigInteger(), nullable=False),
+        sa.Column("unknown_since", sa.BigInteger(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+    ]
+
+
+def entries() -> None:
+    op.create_table(
+        "entries",
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.Column("seq", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("event", sa.String(32), nullable=False),
+        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("fence", sa.Integer(), nullable=False),
+        sa.Column("detail", sa.JSON(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("key", "seq", name=op.f("pk_entries")),
+    )
+
+
+def incidents() -> None:
+    op.create_table(
+        "incidents",
+        sa.Column("number", NUMBER, nullable=False),
+        sa.Column("key", sa.LargeBinary(32)),
+        sa.Column("effect_id", sa.String(64)),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("tool", sa.String(64), nullable=False),
+        sa.Column("kind", sa.String(64), nullable=False),
+        sa.Column("detail", sa.JSON(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("closed_at", sa.BigInteger()),
+        sa.Column("closed_by", sa.Text()),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_incidents")),
+    )
+    op.create_index(op.f("ix_incidents_key"), "incidents", ["key"])
+
+
+def references() -> None:
+    op.create_table(
+        "references",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("tool", sa.String(64), nullable=False),
+        sa.Column("reference", sa.Text(), nullable=False),
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "tool", "reference", name=op.f("pk_references")),
+    )
+
+
+def sightings() -> None:
+    op.create_table(
+        "sightings",
+        sa.Column("number", NUMBER, nullable=False),
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.Column("call_id", sa.Text()),
+        sa.Column("task", sa.Text(), nullable=False),
+        sa.Column("turn", sa.Integer()),
+        sa.Column("code", sa.String(64), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_sightings")),
+    )
+    op.create_index(op.f("ix_sightings_key"), "sightings", ["key"])
+
+
+def tools() -> None:
+    op.create_table(
+        "tools",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("tool", sa.String(64), nullable=False),
+        sa.Column("keys_distrusted_at", sa.BigInteger()),
+        sa.PrimaryKeyConstraint("tenant", "tool", name=op.f("pk_tools")),
+    )

@@ -1,0 +1,153 @@
+"""Every safety rule, and how to take it out of the code: the text that holds it and what stands there without it.
+
+`check.py` takes them out one by one and shows which test goes red. A rule whose removal no test notices is a rule that
+nobody keeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: where it stands, how its removal reads, and the tests that are asked."""
+
+    name: str
+    file: str
+    kept: str
+    removed: str
+    tests: tuple[str, ...]
+
+
+BEGIN: Final = "transition/begin.py"
+OUTCOME: Final = "transition/outcome.py"
+LOOK: Final = "transition/look.py"
+PERSON: Final = "transition/person.py"
+LEDGER: Final = "ledger/ledger.py"
+SHELL: Final = "runner/shell.py"
+ASYNC: Final = "runner/asynchronous.py"
+ON_BEGIN: Final = ("tests/ledger/test_begin.py",)
+ON_SETTLE: Final = ("tests/ledger/test_settle.py",)
+ON_LOOK: Final = ("tests/ledger/test_look.py",)
+ON_RESOLVE: Final = ("tests/ledger/test_resolve.py",)
+ON_TIERS: Final = ("tests/calls/test_tiers.py",)
+ON_OVERRUN: Final = ("tests/calls/test_overrun.py",)
+ON_ASYNC: Final = ("tests/calls/test_asynchronous.py",)
+ON_WAITING: Final = ("tests/calls/test_waiting.py",)
+ON_GATE: Final = ("tests/calls/test_gate.py",)
+ON_TROUBLE: Final = ("tests/calls/test_ledger_trouble.py",)
+
+RULES: Final = (
+    Rule("begin is guarded by the verdict", BEGIN, "            if refusal is not None:\n", "            if False:\n", ON_BEGIN),
+    Rule("applied never begins", BEGIN, 'return Refusal("applied")', "return Repeated()", ON_BEGIN),
+    Rule("other arguments under a key conflict", BEGIN, "if changed and not row.replaceable:", "if False:", ON_BEGIN),
+    Rule("only a final proof frees a key for other arguments", "effect.py",
+         "self.verdict is Verdict.NO_EFFECT and not self.key_tainted", "self.verdict is Verdict.NO_EFFECT", ON_BEGIN),
+    Rule("a begin whose reply was lost is known by its claim", BEGIN,
+         "if row.claim_id == begin.claim_id:", "if False:", ON_BEGIN),
+    Rule("a claim is no holder's but one begin's", BEGIN,
+         "if row.claim_id == begin.claim_id:", "if row.holder == begin.holder:", ON_BEGIN),
+    Rule("P2 waits for the lease", BEGIN, "if reading.now <= row.lease_until:", "if False:", ON_BEGIN),
+    Rule("P2 asks for a key in every open attempt", BEGIN, "not row.keyed or ", "", ON_BEGIN),
+    Rule("P2 ends for a tool that did not use its key", BEGIN, " or not keys_trusted", "", ON_BEGIN),
+    Rule("P2 ends with the retention", BEGIN,
+         "if arrives_by > row.key_first_begun_at + terms.retention_us:", "if False:", ON_BEGIN),
+    Rule("retention counts to the arrival", BEGIN,
+         "latest(row, reading) + terms.timeout_us + grace + reading.margin_us", "latest(row, reading)", ON_BEGIN),
+    Rule("retention counts from the present key", BEGIN,
+         '        "key_first_begun_at": reading.now,\n        "key_answered"', '        "key_answered"', ON_BEGIN),
+    Rule("P2 waits until no earlier request is under way", BEGIN, "if not terms.concurrent and", "if False and", ON_BEGIN),
+    Rule("no two attempts share a place", BEGIN, "if row.open_attempts & bit(row.attempts + 1):", "if False:", ON_BEGIN),
+    Rule("the last possible send never decreases", BEGIN,
+         "sends_until = max(row.sends_until, deadline)", "sends_until = deadline", ON_BEGIN),
+    Rule("the grace in force at begin is kept", BEGIN,
+         "return max(row.absent_from or 0, sends_until + terms.grace_us + reading.margin_us)",
+         "return sends_until + terms.grace_us + reading.margin_us", ON_BEGIN),
+    Rule("an attempt without grace keeps absence from proving", BEGIN, " or open_without_grace", "", ON_BEGIN),
+    Rule("open attempts stay open over a resend", BEGIN,
+         "keeps_open = row.open_attempts if row.verdict is Verdict.EFFECT_UNKNOWN else 0", "keeps_open = 0", ON_SETTLE),
+    Rule("the key is renewed only after an answer", BEGIN, "not row.key_answered or ", "", ON_BEGIN),
+    Rule("the key is kept after absence and after an operator", BEGIN, " or row.key_tainted", "", ON_BEGIN),
+    Rule("a resend sends the stored arguments", BEGIN,
+         '            permission = "same_key"\n',
+         '            permission = "same_key"\n            columns["arguments"] = begin.arguments\n', ON_BEGIN),
+    Rule("a proof closes its own attempt", OUTCOME,
+         "left = 0 if for_key else row.open_attempts & ~mine", "left = 0", ON_SETTLE),
+    Rule("closing is idempotent", OUTCOME, "    if not _is_open(row, attempt):\n", "    if False:\n", ON_SETTLE),
+    Rule("a refusal speaks for a key only by declaration", OUTCOME, "change.speaks_for_key and answered", "answered", ON_SETTLE),
+    Rule("409, 422 and 429 speak for nobody", OUTCOME, " or status in SILENT_STATUSES", "", ON_SETTLE),
+    Rule("lost carries the fence", OUTCOME, " or row.attempts != change.attempt", "", ON_SETTLE),
+    Rule("late evidence latches", OUTCOME,
+         "if row.verdict is not Verdict.EFFECT_APPLIED:\n        columns = latched",
+         "if row.verdict is Verdict.EFFECT_UNKNOWN:\n        columns = latched", ON_SETTLE),
+    Rule("success is not fenced", OUTCOME,
+         "    attempt, names = change.attempt,",
+         '    if change.attempt != row.attempts:\n        return Refusal("fence")\n    attempt, names = change.attempt,', ON_SETTLE),
+    Rule("a late success is an incident", "transition/settled.py",
+         'return (("late_effect"', 'return () and (("late_effect"', ON_SETTLE),
+    Rule("a second effect is counted and told", OUTCOME, '    columns["count"] = row.count + 1\n', "    return Repeated()\n", ON_SETTLE),
+    Rule("two answers under one key are one effect", OUTCOME,
+         "return row.keyed and change.provider_key == row.provider_key", "return False", ON_SETTLE),
+    Rule("the push is not fenced", OUTCOME,
+         "if not _is_open(row, change.attempt):", "if change.attempt != row.attempts:", ON_SETTLE),
+    Rule("the push moves absence on", OUTCOME, '        columns |= {"absent_from": absent_from}\n', "        pass\n", ON_SETTLE),
+    Rule("absence waits for grace", LOOK, "row.absent_from is None:\n        return False", "row.absent_from is None:\n        return True", ON_LOOK),
+    Rule("absence counts from its instant", LOOK,
+         "change.asked_boot_id, change.asked_boot_us) > row.absent_from", "change.asked_boot_id, change.asked_boot_us) > 0", ON_LOOK),
+    Rule("absence counts from the asking", LOOK,
+         "if not absence_proves(row, change):", "if not absence_proves(row, replace(change, asked_at=reading.now)):", ON_LOOK),
+    Rule("the time since boot is asked too", "transition/clocks.py",
+         "return min(now, boot_us + row.boot_low)", "return now", ON_LOOK),
+    Rule("a failed look is not absence", LOOK, 'return _looked(row, change, reading, detail)\n\n\ndef _looked',
+         "return absent(row, change, reading)\n\n\ndef _looked", ON_LOOK),
+    Rule("absence taints the key", LOOK, '        "key_tainted": True,\n', "", ON_BEGIN),
+    Rule("what absence closed is looked at again", LOOK, '        "conditional_at": settled.conditional_at,\n', "", ON_LOOK),
+    Rule("a count above one is told", LOOK, "if count > 1 else ()", "if count > 99 else ()", ON_LOOK),
+    Rule("a part is told", LOOK, 'return more if complete else', "return more if True else", ON_LOOK),
+    Rule("applied is never downgraded", LOOK, "    if row.verdict is not Verdict.EFFECT_UNKNOWN or row.absent_from is None:",
+         "    if row.absent_from is None:", ON_LOOK),
+    Rule("the operator waits for the last possible send", PERSON,
+         "if not is_over(row, row.sends_until, reading):", "if False:", ON_RESOLVE),
+    Rule("the operator is bound to what was read", PERSON, "if row.version != change.version:", "if False:", ON_RESOLVE),
+    Rule("an operator's word does not renew the key", PERSON, '                "key_tainted": True,\n', "", ON_BEGIN),
+    Rule("what an operator closed is looked at again", PERSON,
+         '                "conditional_at": settled.conditional_at,\n', "", ON_LOOK),
+    Rule("a reference proves one effect only", "ledger/proofs.py",
+         "    if others or claim_references(connection, row, found.references):\n", "    if False:\n", ON_LOOK),
+    Rule("a look-alike is no proof", "ledger/proofs.py",
+         'if found.matches == "look_alike":', "if False:", ON_LOOK),
+    Rule("a shared reference is told", LEDGER, "        if shared:\n", "        if False:\n", ON_SETTLE),
+    Rule("a vanished effect is not begun anew", LEDGER,
+         "if isinstance(change, Begin) and change.fresh:\n            born",
+         "if isinstance(change, Begin):\n            born", ON_TROUBLE),
+    Rule("a COMMIT in doubt is asked again", "ledger/transaction.py",
+         "raise (Transient if refused else _CommitInDoubt) from None",
+         'raise LedgerUnavailable("", certain=True) from None', ON_TROUBLE),
+    Rule("an unlisted exception is lost", "failure.py", 'if sends != "anywhere" and gate', "if gate", ON_TIERS),
+    Rule("look before resend", "flow.py", "if request.looks and not course.looked:", "if False:", ON_TIERS),
+    Rule("a waiter does not begin", "flow.py", "    if course.waited:\n", "    if False:\n", ON_WAITING),
+    Rule("no thread, no begin", SHELL, "if not self.site.attempts.reserve():", "if False:", ON_WAITING),
+    Rule("the gate is shut when never_sent is said", SHELL, "shut = one.gate.shut()", "shut = True", ON_ASYNC),
+    Rule("no send after the deadline", "attempt.py", "            if self._remaining() <= 0:\n", "            if False:\n", ON_GATE),
+    Rule("the gate is shut before an exception is judged", SHELL,
+         "        gate.shut()  # first:", "        # first:", ON_GATE),
+    Rule("only the exception that left the block may prove", SHELL,
+         "            state = GateState.SENT  # the", "            pass  # the", ON_GATE),
+    Rule("a second block is a second request", "attempt.py",
+         "GateState.SENDING if self.state is GateState.UNTOUCHED else GateState.SENT", "GateState.SENDING", ON_GATE),
+    Rule("a swallowed deadline is no success", SHELL,
+         'if gate.refused and untouched and self.job.tool.sends == "marked":', "if False:", ON_GATE),
+    Rule("an overrun is watched from its start", SHELL,
+         "            self.site.overruns.watch(one, row, self.job.actor, deadline)\n", "            pass\n", ON_OVERRUN),
+    Rule("the late end of an attempt is recorded", "runner/worker.py", "        self._late(end)\n", "        pass\n", ON_OVERRUN),
+    Rule("a cancellation waits for the record", ASYNC,
+         "            except asyncio.CancelledError as cancelled:\n                interrupt = cancelled\n        if interrupt is not None and future",
+         "            except asyncio.CancelledError as cancelled:\n                raise\n        if interrupt is not None and future", ON_ASYNC),
+    Rule("a cancelled attempt is recorded before it is raised", "flow.py",
+         "        end = yield from do(Attempt(begun, started.deadline, resend))\n",
+         "        end = yield from do(Attempt(begun, started.deadline, resend))\n        if end.interrupt is not None:\n            raise end.interrupt\n", ON_ASYNC),
+    Rule("an unwritten end is written later", SHELL,
+         "                self.site.backlog.add(change)\n", "                pass\n", ON_TROUBLE),
+)  # fmt: skip

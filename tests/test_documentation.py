@@ -1,0 +1,74 @@
+"""What the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+import stripe
+
+from counterfoil import KeyPolicy, Policy
+from counterfoil_tools.servers import localstripe
+
+ROOT = Path(__file__).parent.parent
+TUTORIAL = ROOT / "docs" / "tutorials" / "first-tool.md"
+LOSES_THE_ANSWER = '    raise TimeoutError("the answer was lost")\n'
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def run(code: str, folder: Path, **environment: str) -> str:
+    """What a program prints that runs in `folder`; it has to end well."""
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_example_of_the_readme_charges_once_and_then_replays(tmp_path: Path) -> None:
+    """The example runs as it stands; run again, it tells the same verdict and the provider has one payment."""
+    (example,) = python_blocks(ROOT / "README.md")
+    with localstripe() as server:
+        for _ in range(2):
+            told = run(example, tmp_path, STRIPE_KEY="sk_test_1", STRIPE_URL=server.url)
+            assert told.startswith("effect_applied")
+        client = stripe.StripeClient("sk_test_1", base_addresses={"api": server.url})
+        assert len(client.v1.payment_intents.list().data) == 1
+
+
+def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
+    """First returned, then replayed, and after a lost answer found; the postbox has one letter for each subject."""
+    letters, lost = python_blocks(TUTORIAL)
+    assert lost == LOSES_THE_ANSWER
+    assert run(letters, tmp_path).startswith("effect_applied returned False\n")
+    assert run(letters, tmp_path).startswith("effect_applied returned True\n")
+    careless = letters.replace("    return {", LOSES_THE_ANSWER + "    return {", 1).replace("Thank you", "Good news")
+    assert run(careless, tmp_path).startswith("effect_applied found False\n")
+    posted = (tmp_path / "postbox.txt").read_text().splitlines()
+    assert [line.partition(" to ")[2] for line in posted] == ["Ada: Thank you", "Ada: Good news"]
+
+
+@pytest.mark.parametrize("declared", [Policy, KeyPolicy])
+def test_the_policy_table_has_every_member_with_its_default(declared: type[Policy | KeyPolicy]) -> None:
+    """No member is missing from the table, none is invented, and each default is the one in force."""
+    page = (ROOT / "docs" / "reference" / "policy.md").read_text()
+    policy, _, rest = page.partition("## `KeyPolicy`")
+    table = policy if declared is Policy else rest.partition("\n## ")[0]
+    said = dict(re.findall(r"^\| `(\w+)` \| (?:`(.+?)`|required) \|", table, re.MULTILINE))
+    defaults = {item.name: item.default for item in fields(declared)}
+    assert said == {
+        name: "" if default is MISSING else repr(default).replace("'", '"') for name, default in defaults.items()
+    }
