@@ -80,7 +80,7 @@ class Effect:
     def __init__(
         self,
         *,
-        id: str,
+        id: str,  # noqa: A002 - the field's public name
         provider_key: str = "",
         provider_keys: tuple[str, ...] = (),
         arguments: Mapping[str, Any] | None = None,

@@ -70,7 +70,8 @@ _ROWS: Final = (
     Code("effect_unknown", "effect_unknown", Category.TERMINAL, Retry.CHECK, False, False,
          "The answer was lost: it may have been carried out, or may still be.", _UNKNOWN_ACTION),
     Code("incomplete", "effect_applied", Category.TERMINAL, Retry.NEVER, True, False,
-         "A part of it was carried out, a part was not.", "Stop and report this to a person; do not call {tool} again."),
+         "A part of it was carried out, a part was not.",
+         "Stop and report this to a person; do not call {tool} again."),
     Code("applied_more_than_once", "effect_applied", Category.TERMINAL, Retry.NEVER, True, False,
          "It was carried out, and more than one match was found.",
          "Report this to a person; do not call {tool} for this again."),
@@ -98,3 +99,32 @@ _ROWS: Final = (
 )  # fmt: skip
 
 CODES: Final = MappingProxyType({row.name: row for row in _ROWS})
+
+
+def page() -> str:
+    """The table as a page of the documentation, in Markdown. A test holds `docs/reference/codes.md` to it."""
+    lines = [
+        "# Codes",
+        "",
+        "What a call can tell, as `observation.code`. A tool may add words of its own for a refusal, for example",
+        "`card_declined`; they follow the row `rejected`. In the texts stand the tool's name, the effect's id, seconds",
+        "and the arguments in question. This page is made from `counterfoil/codes.py`.",
+        "",
+    ]
+    for row in CODES.values():
+        stops = f"; the run stops with `{row.name}`" if row.stop else ""
+        lines += [
+            f"## {row.name}",
+            "",
+            f"{'Ok' if row.ok else 'Not ok'}, verdict {_verdict(row.verdict)}, {row.category}, "
+            f"retry {row.retry}{stops}.",
+            "",
+            f"- Reason: {row.reason}",
+            f"- Next action: {row.next_action}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _verdict(name: str) -> str:
+    return "as the effect's row has it" if name == "any" else f"`{name}`"

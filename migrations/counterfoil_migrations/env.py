@@ -8,7 +8,7 @@ stands in a file.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import context

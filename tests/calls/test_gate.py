@@ -149,7 +149,7 @@ def test_a_swallowed_deadline_is_no_success(world: World, executor_of: Make) -> 
         try:
             with effect.sending():
                 world.act(effect)
-        except Exception:
+        except Exception:  # noqa: BLE001 - the mistake that this test is about
             return "error, please try again"
         return "paid"
 

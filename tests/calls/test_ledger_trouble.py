@@ -12,6 +12,7 @@ from cutting import away, commits
 from outside import Make, World
 
 from counterfoil import Executor, Tool, Verdict
+from counterfoil.ledger import schema
 
 GOOD = {"order": "A", "amount": 5}
 
@@ -98,8 +99,8 @@ def test_an_effect_that_vanished_is_not_begun_anew(charge: Tool[..., Any], world
     def watch(moment: str, step: str, tool: str, effect_id: str) -> None:
         if (moment, step) == ("before", "Start") and rows:
             with executor._engine.begin() as connection:
-                for table in ("effects", "entries", "incidents"):
-                    connection.execute(sa.text(f"DELETE FROM {table}"))
+                for table in (schema.effects, schema.entries, schema.incidents):
+                    connection.execute(sa.delete(table))
 
     executor = executor_of(charge, observer=watch)
     world.next, world.looks = ["request_lost"], ["raises"] * 20

@@ -152,7 +152,7 @@ class AsyncShell(Shell):
         try:
             with running(effect):
                 result = await invoke(self.job.tool, effect, values)
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - whatever a tool raises becomes an outcome
             end = self.raised(problem, one.gate)
         else:
             end = self.returned(result, effect, one.gate)
@@ -190,7 +190,7 @@ async def _heard(coroutine: Coroutine[Any, Any, Any], effect: Effect) -> Evidenc
     try:
         with running(effect):
             return as_evidence(await coroutine)
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - a look that fails is unclear
         return Unclear(f"the postcondition raised {name_of(type(problem))}")
 
 

@@ -67,7 +67,7 @@ class BlockingShell(Shell):
             self.site.clock.wait(one.done, step.deadline.remaining_s())
         except RuntimeError:  # no thread could be started, so the function was not called
             one.finish(AttemptEnd(NeverSent("no thread could be started")))
-        except BaseException as interrupt:
+        except BaseException as interrupt:  # noqa: BLE001 - raised again by the flow once it is recorded
             return self.given_up(step, one, interrupt)
         return self.given_up(step, one, None)
 

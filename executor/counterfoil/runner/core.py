@@ -130,7 +130,7 @@ class Core:
             overruns=Overruns(self._ledger, self._clock),
             backlog=Backlog(self._ledger),
             observer=observer,
-            random=random or Random(),
+            random=random or Random(),  # noqa: S311 - jitter, no secret
             see=self._see,
         )
         self.audit = Audit(self._ledger, tenant=tenant)

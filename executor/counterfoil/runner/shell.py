@@ -130,12 +130,12 @@ class Shell:
             raise
 
     def whole(self, change: Change) -> tuple[Answer, BaseException | None]:
-        """Write one change even when Ctrl-C or an exit falls into it: it is asked again, which changes nothing twice."""
+        """Write one change even when Ctrl-C or an exit falls into it: asked again, it changes nothing twice."""
         try:
             return self.write(change), None
         except Exception:
             raise
-        except BaseException as interrupt:
+        except BaseException as interrupt:  # noqa: BLE001 - raised again once the record is whole
             return self.write(change), interrupt
 
     def sight(self, step: Sight) -> None:
@@ -232,7 +232,7 @@ class Shell:
         try:
             with running(effect):
                 result = completed(invoke(self.job.tool, effect, values))
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - whatever a tool raises becomes an outcome
             end = self.raised(problem, one.gate)
         else:
             end = self.returned(result, effect, one.gate)
@@ -284,7 +284,7 @@ class Shell:
         try:
             with running(effect):
                 evidence = completed(function(effect))
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - a look that fails is unclear
             evidence = Unclear(f"the postcondition raised {name_of(type(problem))}")
         answer(as_evidence(evidence))
 

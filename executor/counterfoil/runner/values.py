@@ -22,7 +22,7 @@ def stored(value: Any, most_bytes: int) -> StoredValue:
     """
     try:
         text = json.dumps(to_jsonable_python(value), allow_nan=False)
-    except Exception:  # a value's own code runs here: whatever it raises, the tool has returned and that counts
+    except Exception:  # noqa: BLE001 - a value's own code runs here: whatever it raises, the tool has returned and that counts
         return StoredValue(None, 0, None, "its result is not JSON data and was not kept")
     if len(text) > most_bytes:
         digest = "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
