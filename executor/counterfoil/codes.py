@@ -112,12 +112,12 @@ def page() -> str:
         "",
     ]
     for row in CODES.values():
+        ended = "Ok" if row.ok else "Not ok"
         stops = f"; the run stops with `{row.name}`" if row.stop else ""
         lines += [
             f"## {row.name}",
             "",
-            f"{'Ok' if row.ok else 'Not ok'}, verdict {_verdict(row.verdict)}, {row.category}, "
-            f"retry {row.retry}{stops}.",
+            f"{ended}, verdict {_verdict(row.verdict)}, {row.category}, retry {row.retry}{stops}.",
             "",
             f"- Reason: {row.reason}",
             f"- Next action: {row.next_action}",

@@ -86,7 +86,6 @@ def test_a_second_block_is_a_second_request(world: World, executor_of: Make) -> 
             world.act(effect)
         with effect.sending():
             raise ConnectionRefusedError
-        return "paid"
 
     seen = executor_of(pay).call("pay", {"order": "A"})
     assert (seen.verdict, len(world.effects)) == (Verdict.EFFECT_UNKNOWN, 1)

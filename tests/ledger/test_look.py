@@ -189,7 +189,10 @@ def test_due_looks_are_taken_once_and_come_back(ledger: Ledger, clock: ManualClo
     """A taken look is left alone by others for a while, and is due again when its taker died."""
     one = One(ledger)
     one.begun()
-    take = lambda: [row.key for row in ledger.take_due(["pay"], "", limit=10, claim_us=30 * SECOND)]  # noqa: E731
+
+    def take() -> list[bytes]:
+        return [row.key for row in ledger.take_due(["pay"], "", limit=10, claim_us=30 * SECOND)]
+
     assert take() == [], "the lease is alive"
     clock.advance(13)
     assert take() == [one.key]
