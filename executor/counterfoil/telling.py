@@ -76,6 +76,12 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
     return Words(tool=tool, code=code, reason=reason)
 
 
+def unknown_words(tool: str, *, looks: bool) -> Words:
+    """The words for a doubt. Where nothing can look, asking again would only send the model in circles."""
+    hint = "" if looks else f"Do not call {tool} for this again, in any wording. Report this: a person has to check it."
+    return Words(tool=tool, code="effect_unknown", hint=hint)
+
+
 def still_there(row: Row | None) -> Row:
     """A row that was seen and is gone means another ledger, or a restored one: nothing may be begun on that."""
     if row is None:
