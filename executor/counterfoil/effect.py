@@ -110,10 +110,12 @@ class Absent:
 class Unclear:
     """The postcondition could not look, or not well enough. Never absence.
 
-    `reason` is stored for engineers (capped) and its wording is shown to nobody else.
+    `reason` is stored for engineers (capped) and its wording is shown to nobody else. `cause` is what the model may
+    know of it: "look_forbidden" (the credential for looking is refused), "look_alike" (something similar exists).
     """
 
     reason: str
+    cause: Literal["look_forbidden", "look_alike"] | None = None
 
 
 Evidence: TypeAlias = Found[Any] | Absent | Unclear

@@ -264,7 +264,7 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
     pause = _pause_before_look(request, course, row)
     if pause is None:
         yield from do(Sight(row, "effect_unknown"))
-        return about(row, unknown_words(request.tool, looks=request.looks or request.keyed))
+        return about(row, unknown_words(request.tool, row, looks=request.looks or request.keyed))
     yield from _sleep(course, pause)
     course.looked = False
     return still_there((yield from do(Read(request.key))))

@@ -22,6 +22,7 @@ READS = "counterfoil_reads"
 _BUSY_TIMEOUT_S = 5.0
 _WAL_PAGES = 10_000
 _POOL_SIZE = 16
+_existing_only: ContextVar[bool] = ContextVar("counterfoil_existing_only", default=False)
 _describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
 
 
@@ -45,7 +46,7 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
     if _describing.get():
         return engine
     if engine.dialect.name == "sqlite":
-        _prepare_file(engine, create and not read_only)
+        _prepare_file(engine, create and not read_only and not _existing_only.get())
     try:
         with engine.connect().execution_options(**{READS: True}) as connection:
             schema.check(connection)
@@ -66,6 +67,16 @@ def describing() -> Iterator[None]:
         yield
     finally:
         _describing.reset(token)
+
+
+@contextmanager
+def existing_only() -> Iterator[None]:
+    """Within the block, a ledger that is not there is an error and is not made: for commands that work on one."""
+    token = _existing_only.set(True)
+    try:
+        yield
+    finally:
+        _existing_only.reset(token)
 
 
 def bare_engine(ledger: str) -> sa.Engine:

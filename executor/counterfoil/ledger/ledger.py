@@ -174,7 +174,9 @@ class Ledger:
 
     def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
         if proofs.distrust_keys(connection, row):
-            self._incident(connection, row, "provider_key_unused", {"attempt": attempt}, row.now)
+            self._incident(
+                connection, row, "provider_key_unused", {"attempt": attempt, "provider_key": row.provider_key}, row.now
+            )
 
     def _insert(self, connection: sa.Connection, begin: Begin) -> Row | None:
         """Insert the effect as unknown; None when another was there before."""
@@ -184,7 +186,7 @@ class Ledger:
         if not self._host_time:  # the row was made as distances from zero: the server adds its own time
             columns |= {name: _SERVER_NOW + columns[name] for name in INSTANTS if columns[name] is not None}
         insert = (sqlite if self._is_sqlite else postgresql).insert(effects)
-        statement = insert.values(columns).on_conflict_do_nothing(index_elements=["key"]).returning(*COLUMNS)
+        statement = insert.values(columns).on_conflict_do_nothing().returning(*COLUMNS)
         made = connection.execute(statement).mappings().first()
         if made is None:
             return None
