@@ -43,7 +43,7 @@ def pay_at(provider: Provider) -> Tool[..., Any]:
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Make the calls; `stop_after` is a step after which to say so and wait for a line, as the ledger is troubled."""
+    """Make the calls: all when told to go, or `one_by_one`. After each step named `stop_after` it says so and waits."""
     if "patience_s" in settings:
         the_ledger.PATIENCE_S = settings["patience_s"]
 
@@ -59,8 +59,11 @@ def main(settings: dict[str, Any]) -> None:
         clock_margin_s=CLOCK_MARGIN_S,
     ) as executor:
         _say("ready")
-        sys.stdin.readline()
+        if not settings.get("one_by_one"):
+            sys.stdin.readline()
         for order in settings["orders"]:
+            if settings.get("one_by_one"):
+                sys.stdin.readline()
             seen = executor.call("pay", {"order": order})
             _say({"code": seen.code, "verdict": str(seen.verdict), "text": seen.text})
         sys.stdin.read()

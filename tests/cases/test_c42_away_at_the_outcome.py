@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 
 import pytest
-import sqlalchemy as sa
+from ledger_access import Access, access_to
 from ledger_client import CLOCK_MARGIN_S, client, pay_at
-from pgproxy import proxy_before
 from postgres import PostgresServer
 from provider import Provider
 
 from counterfoil import Executor, Observation, Verdict
 
 
-class Access:
-    """A way to a ledger that can be taken away: a server behind a proxy, or a file that another process has locked."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def take_away(self) -> None:
-        raise NotImplementedError
-
-    def bring_back(self) -> None:
-        raise NotImplementedError
-
-
 @pytest.fixture
-def access(ledger_url: str, request: pytest.FixtureRequest) -> Iterator[Access]:
+def access(ledger_url: str, postgres_server: PostgresServer) -> Iterator[Access]:
     """The way to this test's ledger, on each database."""
-    made = by_proxy(ledger_url, request) if ledger_url.startswith("postgresql") else by_lock(ledger_url)
-    with made as way:
-        yield way
-
-
-@contextmanager
-def by_proxy(url: str, request: pytest.FixtureRequest) -> Iterator[Access]:
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    with proxy_before(server.socket) as proxy:
-        way = Access(proxy.url(str(sa.make_url(url).database)))
-        way.take_away, way.bring_back = proxy.take_away, proxy.bring_back  # type: ignore[method-assign]
-        yield way
-
-
-@contextmanager
-def by_lock(url: str) -> Iterator[Access]:
-    file = str(sa.make_url(url).database)
-    with closing(sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)) as other:
-        way = Access(url)
-        way.take_away = lambda: [other.execute("BEGIN IMMEDIATE"), None][1]  # type: ignore[method-assign]
-        way.bring_back = lambda: [other.execute("ROLLBACK"), None][1]  # type: ignore[method-assign]
+    with access_to(ledger_url, postgres_server) as way:
         yield way
 
 
