@@ -16,13 +16,23 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from counterfoil.errors import LedgerError, LedgerUnavailable, UsageError
-from counterfoil.ledger import schema
+from counterfoil.ledger import file, schema
 
 READS = "counterfoil_reads"
 _BUSY_TIMEOUT_S = 5.0
 _WAL_PAGES = 10_000
 _POOL_SIZE = 16
 _existing_only: ContextVar[bool] = ContextVar("counterfoil_existing_only", default=False)
+_POOL_WAIT_S = 5.0
+# A host that is gone answers nothing at all: without these, a caller would wait for it a quarter of an hour. In s, but
+# for tcp_user_timeout (ms); the URL's query may say otherwise. A UNIX socket needs and knows none of them.
+_SERVER_WAITS = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 _describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
 
 
@@ -108,7 +118,14 @@ def _engine(url: URL, read_only: bool) -> sa.Engine:
         engine = sa.create_engine(url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE)
     else:
         try:
-            engine = sa.create_engine(url, hide_parameters=True, pool_size=_POOL_SIZE, pool_use_lifo=True)
+            engine = sa.create_engine(
+                url,
+                connect_args={name: most for name, most in _SERVER_WAITS.items() if name not in url.query},
+                hide_parameters=True,
+                pool_size=_POOL_SIZE,
+                pool_timeout=_POOL_WAIT_S,
+                pool_use_lifo=True,
+            )
         except ImportError:
             raise UsageError("PostgreSQL needs psycopg 3: pip install 'counterfoil[postgres]'") from None
     _configure(engine)
@@ -127,7 +144,7 @@ def _configure(engine: sa.Engine) -> None:
         sa.event.listen(engine, "connect", _postgresql_connection)
 
 
-def _sqlite_connection(connection: Any, _record: Any) -> None:
+def _sqlite_connection(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # transactions are begun by _sqlite_begin alone
     cursor = connection.cursor()
     for pragma in (
@@ -138,6 +155,7 @@ def _sqlite_connection(connection: Any, _record: Any) -> None:
     ):
         cursor.execute(pragma)
     cursor.close()
+    file.remember(connection, record)
 
 
 def _sqlite_begin(connection: sa.Connection) -> None:
@@ -148,13 +166,15 @@ def _sqlite_begin(connection: sa.Connection) -> None:
 
 
 def _postgresql_connection(connection: Any, _record: Any) -> None:
-    # An acknowledged begin that is lost in a crash of the server is a second send (protocol F18).
+    # An acknowledged begin that is lost in a crash of the server is a second send (protocol F18). What a transaction
+    # needs of synchronous_commit it says itself: see `transaction`.
     with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")
-        fsync, commit = cursor.fetchone()
-        if commit in ("off", "local"):
-            cursor.execute("SET synchronous_commit TO on")
+        cursor.execute("SELECT current_setting('fsync'), pg_backend_pid()")
+        fsync, server_process = cursor.fetchone()
     connection.commit()
+    if server_process != connection.info.backend_pid:
+        # A pooler stands between: what is prepared in one session may be asked of another.
+        connection.prepare_threshold = None
     if fsync != "on":
         raise LedgerError(
             "the database runs with fsync=off: it may forget an acknowledged begin; a ledger refuses that"
@@ -171,8 +191,10 @@ def _prepare_file(engine: sa.Engine, create: bool) -> None:
         return
     if not path.exists():
         _make_file(path)
+    file.refuse_without_log(path)
     _enter_wal(engine)
     _create_if_empty(engine)
+    file.refuse_damage(engine.execution_options(**{READS: True}))
 
 
 def database_file(engine: sa.Engine) -> Path | None:
@@ -213,11 +235,17 @@ def _enter_wal(engine: sa.Engine) -> None:
             mode = raw.driver_connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]  # type: ignore[union-attr]
         finally:
             raw.close()
-    except sa.exc.SQLAlchemyError:
-        raise LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True) from None
+    except sa.exc.SQLAlchemyError as problem:
+        raise _unusable(problem.orig if isinstance(problem, sa.exc.DBAPIError) else None) from None
     except Exception as problem:
         if type(problem).__module__ != "sqlite3":
             raise
-        raise LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True) from None
+        raise _unusable(problem) from None
     if str(mode).lower() != "wal":
         raise LedgerError("the ledger's file does not take write-ahead mode here: put it on a local disk")
+
+
+def _unusable(problem: BaseException | None) -> LedgerError:
+    if file.is_damage(problem):
+        return LedgerError(file.DAMAGED)
+    return LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True)

@@ -31,7 +31,6 @@ from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import MICROSECONDS, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.ledger import proofs
-from counterfoil.ledger.connect import READS
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
@@ -67,7 +66,6 @@ class Ledger:
         self.margin_us = round(clock_margin_s * MICROSECONDS)
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
-        self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
         self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
 
     # ------------------------------------------------------------ reading
@@ -89,11 +87,7 @@ class Ledger:
         return (self.clock.boot_id, self.clock.boot_us()) if self._host_time else (None, None)
 
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
-        try:
-            with self._readers.connect() as connection:
-                return question(connection)
-        except sa.exc.SQLAlchemyError:
-            raise LedgerUnavailable("the ledger's database does not answer", certain=True) from None
+        return self._transactions.read(question)
 
     def _select(self, connection: sa.Connection, where: Any, *, lock: bool = False) -> Row | None:
         now = self.clock.wall_us() if self._host_time else None
