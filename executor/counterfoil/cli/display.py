@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.containers import Lines
 from rich.text import Text
 
-from counterfoil.effect import MICROSECONDS, Entry, Incident, Row
+from counterfoil.effect import MICROSECONDS, Entry, Incident, Row, Verdict
 from counterfoil.ledger.audit import described, instant_text
 
 INSTANTS: Final = frozenset({"absent_from", "asked_at", "sends_until"})
@@ -54,6 +54,7 @@ class Page:
         self._put(_title(row), 0, False)
         self.line(f"{row.tool} {row.echo}", indent=2, cut=True)
         about = [f"created {moment(row.created_at)}", _attempts(row)]
+        about += [f"{row.looks} look{'' if row.looks == 1 else 's'}"] if row.verdict is Verdict.EFFECT_UNKNOWN else []
         about += [f"task {row.task}"] if row.task else []
         about += [f"tenant {row.tenant}"] if row.tenant else []
         self.line(", ".join(about), indent=2, style="dim", cut=True)

@@ -9,6 +9,7 @@ import typer
 from counterfoil.cli import display
 from counterfoil.cli.opening import auditing, changing
 from counterfoil.cli.options import JsonOption, LedgerOption, LimitOption
+from counterfoil.errors import UsageError
 from counterfoil.runner.incidents import close_incident
 
 group = typer.Typer(invoke_without_command=True)
@@ -47,6 +48,8 @@ def close(
     json_output: JsonOption = False,
 ) -> None:
     """Close an incident. One that is closed stays as it was closed first; the effect itself does not change."""
+    if not by.strip() or not why.strip():
+        raise UsageError("an incident is closed by a named person with a reason: give --by NAME and --why TEXT")
     listed = context.parent.params if context.parent is not None else {}
     with changing(ledger or listed.get("ledger")) as book:
         incident = close_incident(book, None, number, by=by, why=why)
