@@ -301,7 +301,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that a person should see."""
+    """Something that a person should see, and, once it is closed, who closed it, when and why."""
 
     number: int
     effect_id: str | None
@@ -310,3 +310,5 @@ class Incident:
     detail: dict[str, Any]
     at: int
     closed_at: int | None = None
+    closed_by: str | None = None
+    closed_why: str | None = None

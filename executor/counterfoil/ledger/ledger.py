@@ -28,9 +28,9 @@ from counterfoil.changes import (
     SettleReturned,
 )
 from counterfoil.clock import Clock, SystemClock
-from counterfoil.effect import MICROSECONDS, Row, Verdict
+from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.ledger import proofs
+from counterfoil.ledger import notices, proofs
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
@@ -51,6 +51,7 @@ class Ledger:
         clock_margin_s: seconds by which the clocks of hosts and ledger may differ; added wherever absence or a
             retention is judged.
         patience_s: seconds for which a record write is repeated while the database is away.
+        on_incident: told of each incident once it is written; it must not raise.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Ledger:
         clock: Clock | None = None,
         clock_margin_s: float = 2.0,
         patience_s: float | None = None,
+        on_incident: Callable[[Incident], None] | None = None,
     ) -> None:
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
@@ -67,6 +69,7 @@ class Ledger:
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
         self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
+        self._on_incident = on_incident
 
     # ------------------------------------------------------------ reading
 
@@ -125,7 +128,16 @@ class Ledger:
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
-        return self._transactions.write(work)
+
+        def noticed(connection: sa.Connection) -> tuple[T, list[Incident]]:
+            raised = notices.fresh(connection)
+            return work(connection), raised
+
+        result, raised = self._transactions.write(noticed)
+        if self._on_incident is not None:
+            for incident in raised:
+                self._on_incident(incident)
+        return result
 
     def _change(self, connection: sa.Connection, change: Change) -> Answer:
         if isinstance(change, Begin) and change.fresh:
@@ -222,8 +234,7 @@ class Ledger:
     # ------------------------------------------------------------ incidents, sightings, the sweep
 
     def _incident(self, connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any], at: int) -> None:
-        values = {"key": row.key, "effect_id": row.id, "tenant": row.tenant, "tool": row.tool}
-        connection.execute(sa.insert(incidents), values | {"kind": kind, "detail": detail, "at": at})
+        notices.enter(connection, row, kind, detail, at)
 
     def raise_incident(self, row: Row, kind: str, detail: dict[str, Any]) -> bool:
         """Raise an incident about an effect, unless one of this kind is open; True when it was raised."""
@@ -258,30 +269,45 @@ class Ledger:
             chosen = sa.select(effects.c.key).where(due).order_by(effects.c.look_at).limit(limit)
             if not self._is_sqlite:
                 chosen = chosen.with_for_update(skip_locked=True)
-            taking = sa.update(effects).where(effects.c.key.in_(chosen)).values(look_at=now + claim_us)
+            mine = effects.c.key.in_(sa.select(chosen.cte("chosen").c.key))
+            taking = sa.update(effects).where(mine).values(look_at=now + claim_us)
             rows = connection.execute(taking.returning(*COLUMNS)).mappings().all()
             return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
 
         return self.write(work)
+
+    def give_back(self, taken: Sequence[Row]) -> None:
+        """Let others look at once at what was taken and not looked at. What has changed since stays as it is."""
+
+        def work(connection: sa.Connection) -> None:
+            now = self._time(connection)
+            for row in sorted(taken, key=lambda row: row.key):
+                unchanged = (effects.c.key == row.key) & (effects.c.look_at == row.look_at)
+                connection.execute(sa.update(effects).where(unchanged).values(look_at=now))
+
+        if taken:
+            self.write(work)
 
     def review(self, tenant: str, *, limit: int = 100) -> int:
         """Raise the incident `doubt_left` for doubts that are older than their review time and have none; how many."""
 
         def work(connection: sa.Connection) -> int:
             now = self._time(connection)
-            raised = sa.exists().where(
-                incidents.c.key == effects.c.key,
-                incidents.c.kind == "doubt_left",
-                incidents.c.at >= effects.c.review_at,
-            )
-            left = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & (effects.c.review_at <= now) & ~raised
-            asked = sa.select(*COLUMNS).where(left & (effects.c.tenant == tenant)).limit(limit)
-            rows = [to_row(one, now) for one in connection.execute(asked).mappings().all()]
+            rows = notices.unreviewed(connection, tenant, now, limit)
             for row in rows:
-                self._incident(connection, row, "doubt_left", {"attempts": row.attempts, "looks": row.looks}, now)
+                self._incident(connection, row, "doubt_left", notices.doubt(connection, row), now)
             return len(rows)
 
         return self.write(work)
+
+    def close_incident(self, number: int, tenant: str | None, *, by: str, why: str) -> Incident | None:
+        """Close an incident with a person's name and reason; None when there is none of this number.
+
+        One that is closed stays as it was closed. `tenant` None: whosever it is. Raises as `apply` does.
+        """
+        return self.write(
+            lambda connection: notices.close(connection, number, tenant, by=by, why=why, at=self._time(connection))
+        )
 
     def _time(self, connection: sa.Connection) -> int:
         if self._host_time:
