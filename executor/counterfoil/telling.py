@@ -47,6 +47,8 @@ def ending_words(tool: str, echo: str | None, row: Row) -> Words:
             reason=row.reason or "",
             arguments=echo,
         )
+    if row.proof is Proof.REVOKED:
+        return Words(tool=tool, code="revoked")
     reason = "The request did not arrive: looking after the time in which it could have found nothing."
     told = reason if row.proof is Proof.ABSENT_AFTER_GRACE else ""
     return Words(tool=tool, code="unavailable", reason=told, retry_after_s=RETRY_SOON_S)
@@ -58,7 +60,9 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
     `mine`: an attempt of this call returned. `looked`: this call looked. `interrupted`: it made no attempt, so what it
     found was begun by an earlier call.
     """
-    if row.count > 1:
+    if row.undone_by is not None:
+        code = "ended"
+    elif row.count > 1:
         code = "applied_more_than_once"
     elif not row.complete:
         code = "incomplete"
