@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from counterfoil.codes import CODES
 from counterfoil.effect import Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
@@ -93,3 +95,8 @@ def no_room(tool: str, row: Row | None, wait_s: float) -> Observation:
         return about(row, Words(tool=tool, code="effect_unknown"))
     reason = "Too many calls are under way here, so nothing was sent."
     return about(row, Words(tool=tool, code="unavailable", reason=reason, retry_after_s=wait_s))
+
+
+def refused_arguments(tool: str, problems: Iterable[tuple[str, str]], echo: str) -> Observation:
+    """Arguments that do not fit: each problem with its field, and what was sent."""
+    return about(None, Words(tool=tool, code="invalid_arguments", details=tuple(problems), arguments=echo))

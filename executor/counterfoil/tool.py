@@ -103,13 +103,11 @@ class Tool(Generic[P, R]):
         Example:
             >>> from counterfoil.effect import Revoked
             >>> @tool(key=("slot",))
-            ... def book(slot: str) -> str:
+            ... def book(slot: str) -> None:
             ...     '''Book one slot.'''
-            ...     return slot
             >>> @book.revoke()
             ... def withdraw(effect: Effect) -> Revoked:
             ...     '''Withdraw the booking of one slot.'''
-            ...     return Revoked()
             >>> (book.tier, withdraw.name)
             ('T4', 'book-revoke')
         """

@@ -147,6 +147,23 @@ def test_nothing_begins_while_a_revoke_is_unknown(
     assert executor.call("pay", {"order": "A"}).code == "ok"
 
 
+def test_what_an_operator_closed_does_not_begin_while_a_revoke_is_unknown(
+    pay: Tool[..., Any], till: Till, world: World, executor_of: Make
+) -> None:
+    """A person said no effect, and a revoke is under way: its late acknowledgement must not speak of a newer attempt."""
+    executor = executor_of(pay)
+    effect_id = unknown(executor, world, "request_lost")
+    version = executor.audit.effect(effect_id).version
+    executor.resolve(effect_id, "no_effect", by="an operator", why="looked by hand", version=version)
+    till.fates = ["answer lost"]
+    executor.revoke(effect_id)
+    seen = executor.call("pay", {"order": "A"})
+    assert (seen.code, len(world.requests)) == ("revoking", 1)
+    assert executor.revoke(effect_id).proof is Proof.REVOKED
+    assert executor.call("pay", {"order": "A"}).code == "ok"
+    assert world.count(effect_id) == 1
+
+
 def test_a_refused_revoke_leaves_the_doubt_as_it_was(
     pay: Tool[..., Any], till: Till, world: World, executor_of: Make
 ) -> None:

@@ -35,7 +35,7 @@ from counterfoil.runner.settings import by_name, check_settings, check_turn, ter
 from counterfoil.runner.shell import Job, Observer, Site
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
-from counterfoil.telling import RETRY_SOON_S
+from counterfoil.telling import RETRY_SOON_S, refused_arguments
 from counterfoil.text import storable
 from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool, tool
 
@@ -192,7 +192,7 @@ class Core:
             return about(None, Words(tool=str(name)[:64], code="unknown_tool", known=known))
         valid = tool.arguments.validate(arguments, secret=self._secret)
         if isinstance(valid, Invalid):
-            return _invalid(name, valid)
+            return refused_arguments(name, [(one.field, one.problem) for one in valid.problems], valid.echo)
         job = Job(
             tool=tool,
             effect_id="",
@@ -221,7 +221,7 @@ class Core:
                 occurrence=again,
             )
         except NotCanonical as problem:
-            return _not_canonical(name, problem, valid.echo)
+            return refused_arguments(name, [(problem.path, problem.problem)], valid.echo)
         begin = self._begin(tool, identity, job, valid.stored, valid.echo, again)
         ready = replace(job, begin=begin, effect_id=identity.id)
         return _Prepared(ready, flow.call(self._request(tool, identity, valid.echo)))
@@ -340,16 +340,6 @@ class Core:
 
     def _lookable(self) -> list[str]:
         return [name for name, one in self._known.items() if one.postcondition_function is not None]
-
-
-def _invalid(tool: str, invalid: Invalid) -> Observation:
-    details = tuple((problem.field, problem.problem) for problem in invalid.problems)
-    return about(None, Words(tool=tool, code="invalid_arguments", details=details, arguments=invalid.echo))
-
-
-def _not_canonical(tool: str, problem: NotCanonical, echo: str) -> Observation:
-    details = ((problem.path, problem.problem),)
-    return about(None, Words(tool=tool, code="invalid_arguments", details=details, arguments=echo))
 
 
 def _effect_id(arguments: str | bytes | Mapping[str, Any]) -> str | None:

@@ -1,7 +1,8 @@
 """What becomes of an effect that another one takes back: by a revoke (P3) or by a compensation.
 
 A revoke names all attempts so far. While it is not known to have ended, nothing begins; acknowledged, it decides for
-every attempt that it named, whatever they say later (protocol F7). A compensation begins only from applied, and not while a
+every attempt that it named, whatever they say later (protocol F7).
+A compensation begins only from applied, and not while a
 second request may still be under way (F22).
 """
 
