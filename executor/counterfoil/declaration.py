@@ -48,6 +48,23 @@ class Declaration:
         for problem in self._contradictions(name, description, takes_effect):
             raise UsageError(f"the tool {name}: {problem}")
 
+    def check_names(self, name: str, names: tuple[str, ...], never_identity: frozenset[str]) -> None:
+        """Refuse a key that names what is no argument, or what identifies nothing.
+
+        Raises:
+            UsageError: the first such name.
+        """
+        for one in self.key_names:
+            if one not in names:
+                known = ", ".join(names) or "none"
+                raise UsageError(f"the tool {name}: key names {one!r}, which is no argument of it (these are: {known})")
+            if one in never_identity:
+                raise UsageError(
+                    f"the tool {name}: key names {one!r}, which is Content or Secret and identifies nothing"
+                )
+        if len(set(self.key_names)) < len(self.key_names):
+            raise UsageError(f"the tool {name}: key names an argument twice; name it once")
+
     def _contradictions(self, name: str, description: str, takes_effect: bool) -> Iterator[str]:
         if not _NAME.fullmatch(name):
             yield f"its name {name!r} is not 1 to 64 of a-z, A-Z, 0-9, _ and -; give name=..."

@@ -26,6 +26,7 @@ from typing import (
 
 from counterfoil.arguments import Arguments
 from counterfoil.attempt import Effect
+from counterfoil.changes import UndoKind
 from counterfoil.declaration import Declaration, Key
 from counterfoil.effect import Absent, Found, Sends, Unclear
 from counterfoil.errors import UsageError
@@ -38,7 +39,7 @@ __all__ = ["ALL_ARGUMENTS", "AllArguments", "AnyTool", "Policy", "Tier", "Tool",
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Tier: TypeAlias = Literal["T0", "T1", "T2", "T3"]
+Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T4"]
 
 _POLICY: Final = Policy()
 
@@ -74,6 +75,10 @@ class Tool(Generic[P, R]):
         self.key_names = declared.key_names
         self.postcondition_function: Callable[[Effect], Any] | None = None
         self.postcondition_is_async = False
+        self.undoes: AnyTool | None = None
+        self.undo_kind: UndoKind | None = None
+        self.revoke_tool: AnyTool | None = None
+        self.compensation_tool: AnyTool | None = None
         declared.check(self.name, self.description, takes_effect=self.takes_effect)
         self.arguments = Arguments(
             function,
@@ -81,11 +86,94 @@ class Tool(Generic[P, R]):
             skip=1 if self.takes_effect else 0,
             repeatable=self.repeatable,
         )
-        _check_key(self)
+        declared.check_names(self.name, self.arguments.names, self.arguments.never_identity)
+
+    def revoke(
+        self, *, sends: Sends = "anywhere", rejects: tuple[type[Exception], ...] = (), policy: Policy = _POLICY
+    ) -> Callable[[Callable[[Effect], Any]], AnyTool]:
+        """Declare how to take an unknown effect back (P3): `executor.revoke(effect_id)` runs it.
+
+        The function reads `effect.original` (id, arguments, provider_keys). It returns `Revoked()` when the provider
+        has acknowledged and keeps a stone, so that it refuses the original from now on, also one that arrives late, or
+        `Found(…)` when the original is there already. It must be idempotent: it is sent again while it is unknown.
+
+        Raises:
+            UsageError: on a read-only tool, a second time, or a function that does not take just the effect.
+
+        Example:
+            >>> from counterfoil.effect import Revoked
+            >>> @tool(key=("slot",))
+            ... def book(slot: str) -> None:
+            ...     '''Book one slot.'''
+            >>> @book.revoke()
+            ... def withdraw(effect: Effect) -> Revoked:
+            ...     '''Withdraw the booking of one slot.'''
+            >>> (book.tier, withdraw.name)
+            ('T4', 'book-revoke')
+        """
+
+        def decorate(function: Callable[[Effect], Any], /) -> AnyTool:
+            self.revoke_tool = self._undo("revoke", self.revoke_tool, function, sends, rejects, policy)
+            return self.revoke_tool
+
+        return decorate
+
+    def compensation(
+        self, *, sends: Sends = "anywhere", rejects: tuple[type[Exception], ...] = (), policy: Policy = _POLICY
+    ) -> Callable[[Callable[[Effect], Any]], AnyTool]:
+        """Declare how to make up for an applied effect, for example a refund: `executor.compensate(effect_id)` runs it.
+
+        It is an effect of its own, one for each original, with its own policy; register a postcondition on what this
+        returns. The function reads `effect.original` (arguments, value, references).
+
+        Raises:
+            UsageError: as for `revoke`.
+        """
+
+        def decorate(function: Callable[[Effect], Any], /) -> AnyTool:
+            made = self._undo("compensation", self.compensation_tool, function, sends, rejects, policy)
+            self.compensation_tool = made
+            return made
+
+        return decorate
+
+    def _undo(
+        self,
+        kind: UndoKind,
+        there: AnyTool | None,
+        function: Callable[[Effect], Any],
+        sends: Sends,
+        rejects: tuple[type[Exception], ...],
+        policy: Policy,
+    ) -> AnyTool:
+        if self.read_only or self.undoes is not None:
+            raise UsageError(f"{self.name} changes nothing that could be taken back: drop its {kind}")
+        if there is not None:
+            raise UsageError(f"{self.name} has a {kind} already: make one function of the two")
+        _check_look(self.name, function, kind)
+        name = f"{self.name}-{kind}"
+        declared = Declaration(
+            key=ALL_ARGUMENTS,
+            name=name,
+            read_only=False,
+            repeatable=False,
+            idempotent=False,
+            sends=sends,
+            rejects=rejects,
+            policy=policy,
+        )
+        made: AnyTool = Tool(function, declared)
+        if not made.takes_effect or made.arguments.names:
+            raise UsageError(f"{name}: the function takes the effect alone; read effect.original in it")
+        made.undoes, made.undo_kind = self, kind
+        return made
 
     @property
     def tier(self) -> Tier:
-        """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again."""
+        """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again,
+        T4 force an end by a revoke."""
+        if self.revoke_tool is not None:
+            return "T4"
         if self.policy.key_policy is not None or self.idempotent:
             return "T3"
         if self.postcondition_function is None:
@@ -251,28 +339,12 @@ def _takes_effect(function: Callable[..., Any]) -> bool:
     return takes
 
 
-def _check_key(made: AnyTool) -> None:
-    names = made.arguments.names
-    for one in made.key_names:
-        if one not in names:
-            known = ", ".join(names) or "none"
-            raise UsageError(
-                f"the tool {made.name}: key names {one!r}, which is no argument of it (these are: {known})"
-            )
-        if one in made.arguments.never_identity:
-            raise UsageError(
-                f"the tool {made.name}: key names {one!r}, which is Content or Secret and identifies nothing"
-            )
-    if len(set(made.key_names)) < len(made.key_names):
-        raise UsageError(f"the tool {made.name}: key names an argument twice; name it once")
-
-
-def _check_look(name: str, function: Any) -> None:
+def _check_look(name: str, function: Any, what: str = "postcondition") -> None:
     if not callable(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{name}: a postcondition is a function that returns Found, Absent or Unclear")
+        raise UsageError(f"{name}: a {what} is a function, and no generator")
     try:
         inspect.signature(function).bind(None)
     except TypeError:
         raise UsageError(
-            f"{name}: a postcondition takes the effect alone; read effect.arguments, effect.id and effect.context in it"
+            f"{name}: a {what} takes the effect alone; read effect.arguments, effect.id and effect.context in it"
         ) from None

@@ -30,10 +30,11 @@ from counterfoil.changes import (
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.ledger import notices, proofs
+from counterfoil.ledger import notices, proofs, undos
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
+from counterfoil.ledger.undos import ORIGINAL, OriginalRefuses
 from counterfoil.text import storable
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
@@ -120,6 +121,9 @@ class Ledger:
 
         try:
             return self.write(work)
+        except OriginalRefuses as refused:
+            if len(changes) == 1:
+                return [Declined(None, f"{ORIGINAL}{refused.guard}")]
         except LedgerUnavailable as refused:
             if len(changes) == 1 or not refused.certain:
                 raise
@@ -143,6 +147,7 @@ class Ledger:
         if isinstance(change, Begin) and change.fresh:
             born = self._insert(connection, change)
             if born is not None:
+                self._undo(connection, born, change)
                 return Applied(born)
         row = self._select(connection, effects.c.key == change.key, lock=True)
         if row is None:
@@ -170,6 +175,8 @@ class Ledger:
         after = self._update(connection, row, decision)
         for kind, detail in decision.incidents:
             self._incident(connection, after, kind, dict(detail), after.now)
+        if after.undoes is not None and (isinstance(change, Begin) or after.verdict is not row.verdict):
+            self._undo(connection, after, change)
         if shared:
             self._incident(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
         for owner in shared:
@@ -177,6 +184,22 @@ class Ledger:
             if other is not None:
                 self._incident(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
         return Applied(after)
+
+    def _undo(self, connection: sa.Connection, row: Row, change: Change) -> None:
+        """Carry what happens to an effect that takes another one back over to that one, in this transaction."""
+        if row.undoes is None:
+            return
+        original = self._select(connection, effects.c.key == row.undoes, lock=True)
+        if original is None:
+            raise OriginalRefuses("no_row")
+        decision = decide(original, undos.following(row, change, original), self._reading(original.now))
+        match decision:
+            case Refusal(guard) if isinstance(change, Begin):
+                raise OriginalRefuses(guard)
+            case Decision():
+                after = self._update(connection, original, decision)
+                for kind, detail in decision.incidents:
+                    self._incident(connection, after, kind, dict(detail), after.now)
 
     def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
         if proofs.distrust_keys(connection, row):
