@@ -79,8 +79,8 @@ class Point(NamedTuple):
 class Life:
     """What a process is to do. `out` is the file of its record, `marker` the file it writes just before it dies.
 
-    `calls` are made at least (0: none), then more until the effect is settled or `settle_s` is over. `closed_port` is where
-    the first request goes while the file `refuse_once` is there. `stop` pauses the process instead of killing it.
+    `calls` are made at least (0: none), then more until the effect is settled or `settle_s` is over. `closed_port` is
+    where the first request goes while the file `refuse_once` is there. `stop` pauses the process instead of killing it.
     With `gate`, a file that somebody holds locked, the executor is opened, the file `ready` is written, and nothing
     more is done until the lock is free. `callers` is how many threads (or tasks) make the calls.
     Before its calls, with the verb "reconcile" it reconciles until the effect is settled, with "sweep" until

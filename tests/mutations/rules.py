@@ -147,7 +147,13 @@ RULES: Final = (
         "answered",
         ON_SETTLE,
     ),
-    Rule("409, 422 and 429 speak for nobody", OUTCOME, " or status in SILENT_STATUSES", "", ON_SETTLE),
+    Rule(
+        "409, 422 and 429 speak for nobody",
+        OUTCOME,
+        "    if change.status not in SPEAKING_STATUSES:\n        return False\n",
+        "",
+        ON_SETTLE,
+    ),
     Rule("lost carries the fence", OUTCOME, " or row.attempts != change.attempt", "", ON_SETTLE),
     Rule(
         "late evidence latches",

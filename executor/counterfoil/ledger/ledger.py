@@ -103,8 +103,8 @@ class Ledger:
 
     # ------------------------------------------------------------ changing
 
-    def apply(self, changes: Sequence[Change]) -> list[Answer]:
-        """Make the changes in one transaction and answer each in the order given.
+    def apply(self, changes: Sequence[Change], *, patience_s: float | None = None) -> list[Answer]:
+        """Make the changes in one transaction and answer each in the order given; `patience_s` as for the ledger.
 
         Raises:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
@@ -120,7 +120,7 @@ class Ledger:
             return [answers[index] for index in range(len(changes))]
 
         try:
-            return self.write(work)
+            return self.write(work, patience_s=patience_s)
         except OriginalRefuses as refused:
             if len(changes) == 1:
                 return [Declined(None, f"{ORIGINAL}{refused.guard}")]
@@ -128,16 +128,16 @@ class Ledger:
             if len(changes) == 1 or not refused.certain:
                 raise
         # Nothing was written: one change that the database refuses must not share its fate with the others.
-        return [self.apply([change])[0] for change in changes]
+        return [self.apply([change], patience_s=patience_s)[0] for change in changes]
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
+    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
 
         def noticed(connection: sa.Connection) -> tuple[T, list[Incident]]:
             raised = notices.fresh(connection)
             return work(connection), raised
 
-        result, raised = self._transactions.write(noticed)
+        result, raised = self._transactions.write(noticed, patience_s=patience_s)
         if self._on_incident is not None:
             for incident in raised:
                 self._on_incident(incident)

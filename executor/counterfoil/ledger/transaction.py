@@ -64,24 +64,26 @@ class Transactions:
         """
         return self._patiently(lambda _: self._asked(question), "the ledger's database does not answer")
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way.
+    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
+        """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way, for
+        `patience_s` (the engine's, unless said).
 
         Raises:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
                 not be asked again (`certain=False`).
         """
         return self._patiently(
-            lambda until: self._transaction(work, until), "the ledger's database cannot be written to"
+            lambda until: self._transaction(work, until), "the ledger's database cannot be written to", patience_s
         )
 
-    def _patiently(self, trial: Callable[[float], T], away: str) -> T:
+    def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float | None = None) -> T:
         in_doubt = False
-        until = time.monotonic() + self._patience_s
+        wait_s = self._patience_s if patience_s is None else patience_s
+        until = time.monotonic() + wait_s
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
             wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=tenacity.stop_after_delay(self._patience_s) | tenacity.stop_after_attempt(200),
+            stop=tenacity.stop_after_delay(wait_s) | tenacity.stop_after_attempt(200),
             reraise=True,
         )
         try:

@@ -39,13 +39,14 @@ class Sightings:
         if not self._running():
             with self._start:
                 if not self._closed and not self._running():
-                    self._thread = threading.Thread(target=self._work, name="counterfoil-sightings", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._work, name="counterfoil-sightings", daemon=True)
+                    thread.start()
+                    self._thread = thread
                     atexit.register(_flush, weakref.ref(self))
         self._wake.set()
 
     def _running(self) -> bool:
-        return self._thread is not None
+        return self._thread is not None and self._thread.is_alive()
 
     def flush(self) -> None:
         """Write what waits now."""
