@@ -61,6 +61,13 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
     assert [line.partition(" to ")[2] for line in posted] == ["Ada: Thank you", "Ada: Good news"]
 
 
+def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
+    """Run as one program, the blocks of the page print what the page says that they print."""
+    page = ROOT / "docs" / "how-to" / "take-back-an-effect.md"
+    (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert run("\n".join(python_blocks(page)), tmp_path) == said
+
+
 @pytest.mark.parametrize("declared", [Policy, KeyPolicy])
 def test_the_policy_table_has_every_member_with_its_default(declared: type[Policy | KeyPolicy]) -> None:
     """No member is missing from the table, none is invented, and each default is the one in force."""
