@@ -16,6 +16,7 @@ from provider import Provider
 from counterfoil import Executor, Verdict
 
 
+@pytest.mark.usefixtures("postgres_server")
 def test_no_verdict_is_lost_and_nothing_is_sent_twice_when_the_primary_dies(
     provider: Provider, hosts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
