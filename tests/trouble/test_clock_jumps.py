@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
@@ -96,6 +97,43 @@ def test_a_jump_under_a_running_attempt(ledger_url: str, world: World, clock: Ju
     assert seen.verdict in (Verdict.EFFECT_APPLIED, Verdict.NO_EFFECT)
     assert again.verdict is Verdict.EFFECT_APPLIED
     assert len(world.requests) == 1
+
+
+@pytest.mark.parametrize("jump_s", [2 * HOUR_S, -2 * HOUR_S])
+@pytest.mark.parametrize("ledger_url", ["postgresql"], indirect=True)
+def test_the_servers_own_clock_is_set(ledger_url: str, jump_s: float) -> None:
+    """The host that began knows how long ago that was: the server's jump proves nothing to it, and nothing is sent."""
+    world = World(ManualClock())
+    world.next = ["request_lost"]
+    with settable_server(ledger_url) as server:
+        tool = charging(world, grace_s=HOUR_S, patience_s=0.01, attempts_max=1)
+        with Executor(ledger_url, tools=[tool]) as executor:
+            first = executor.call("charge", GOOD)
+            assert first.verdict is Verdict.EFFECT_UNKNOWN
+            before = executor.audit.effects()[0].now
+            with server.begin() as connection:
+                connection.execute(sa.text("UPDATE jump SET by_s = :s"), {"s": jump_s})
+            assert abs(executor.audit.effects()[0].now - before) > HOUR_S * 1_000_000
+            assert executor.call("charge", GOOD).verdict is Verdict.EFFECT_UNKNOWN
+            executor.reconcile()
+            assert executor.audit.effects()[0].verdict is Verdict.EFFECT_UNKNOWN
+    assert len(world.requests) == 1
+
+
+@contextmanager
+def settable_server(url: str) -> Iterator[sa.Engine]:
+    """Have new connections of that database read a clock that can be set, by a number of seconds in the table `jump`."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for statement in (
+            "CREATE TABLE jump AS SELECT CAST(0 AS double precision) AS by_s",
+            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS "
+            "'SELECT pg_catalog.clock_timestamp() + by_s * interval ''1 s'' FROM public.jump'",
+            f'ALTER DATABASE "{engine.url.database}" SET search_path = public, pg_catalog',
+        ):
+            connection.exec_driver_sql(statement)
+    yield engine
+    engine.dispose()
 
 
 @pytest.mark.parametrize("ledger_url", ["postgresql"], indirect=True)
