@@ -122,13 +122,15 @@ def test_the_servers_own_clock_is_set(ledger_url: str, jump_s: float) -> None:
 
 @contextmanager
 def settable_server(url: str) -> Iterator[sa.Engine]:
-    """Have new connections of that database read a clock that can be set, by a number of seconds in the table `jump`."""
+    """New connections of that database read a clock that can be set, by the seconds in the table `jump`."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
         for statement in (
             "CREATE TABLE jump AS SELECT CAST(0 AS double precision) AS by_s",
-            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS "
-            "'SELECT pg_catalog.clock_timestamp() + by_s * interval ''1 s'' FROM public.jump'",
+            (
+                "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS "
+                "'SELECT pg_catalog.clock_timestamp() + by_s * interval ''1 s'' FROM public.jump'"
+            ),
             f'ALTER DATABASE "{engine.url.database}" SET search_path = public, pg_catalog',
         ):
             connection.exec_driver_sql(statement)
