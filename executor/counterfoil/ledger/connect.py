@@ -6,6 +6,7 @@ Owns URLs, pragmas and session settings. Never renders a driver's message: those
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ _SERVER_WAITS = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
 }
+_CLOSING_S = 1.0
 _describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
 
 
@@ -68,6 +70,14 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
         engine.dispose()
         raise
     return engine
+
+
+def close_engine(engine: sa.Engine) -> None:
+    """Close an engine's connections; those that a thread is just writing with get a moment to be given back first."""
+    until = time.monotonic() + _CLOSING_S
+    while isinstance(engine.pool, sa.QueuePool) and engine.pool.checkedout() and time.monotonic() < until:
+        time.sleep(_CLOSING_S / 100)
+    engine.dispose()
 
 
 @contextmanager
@@ -116,7 +126,9 @@ def _engine(url: URL, read_only: bool) -> sa.Engine:
         uri = f"file:{_quoted(path)}?mode={mode}"
         connect: dict[str, Any] = {"uri": True, "timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
         url = URL.create("sqlite+pysqlite", database=uri, query={"uri": "true"})
-        engine = sa.create_engine(url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE)
+        engine = sa.create_engine(
+            url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE, pool_timeout=_POOL_WAIT_S
+        )
     else:
         try:
             engine = sa.create_engine(

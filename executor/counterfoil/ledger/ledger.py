@@ -87,8 +87,8 @@ class Ledger:
         return self.clock.wall_us() if self._host_time else self._asked(self._time)
 
     def boot(self) -> tuple[str | None, int | None]:
-        """Boot id and boot time, where the host's clock is the ledger's; else nothing."""
-        return (self.clock.boot_id, self.clock.boot_us()) if self._host_time else (None, None)
+        """Boot id and boot time of this host: they judge the ledger's clock too, which may be set."""
+        return self.clock.boot_id, self.clock.boot_us()
 
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         return self._transactions.read(question)
@@ -213,7 +213,8 @@ class Ledger:
         row = new_row(begin, f"{begin.id}-k0", self._reading(now))
         columns = all_columns(row)
         if not self._host_time:  # the row was made as distances from zero: the server adds its own time
-            columns |= {name: _SERVER_NOW + columns[name] for name in INSTANTS if columns[name] is not None}
+            moved = INSTANTS | {"boot_low", "boot_high"}
+            columns |= {name: _SERVER_NOW + columns[name] for name in moved if columns[name] is not None}
         insert = (sqlite if self._is_sqlite else postgresql).insert(effects)
         statement = insert.values(columns).on_conflict_do_nothing().returning(*COLUMNS)
         made = connection.execute(statement).mappings().first()
