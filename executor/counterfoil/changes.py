@@ -79,7 +79,11 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleReturned:
-    """The attempt returned. No guard but the key (protocol F12): a success always latches."""
+    """The attempt returned. No guard but the key (protocol F12): a success always latches.
+
+    With the proof `same_transaction` it is written in the transaction of the effect itself, and so it carries the
+    fence: where it is declined, the effect must be rolled back (protocol F11).
+    """
 
     key: bytes
     attempt: int
@@ -88,6 +92,7 @@ class SettleReturned:
     value: StoredValue
     reference: str | None = None
     code: str = "ok"
+    proof: Proof = Proof.RETURNED
     key_unused: bool = False
 
 

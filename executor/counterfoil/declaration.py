@@ -30,6 +30,7 @@ class Declaration:
     read_only: bool
     repeatable: bool
     idempotent: bool
+    same_transaction: bool
     sends: Sends
     rejects: tuple[type[Exception], ...]
     policy: Policy
@@ -39,13 +40,15 @@ class Declaration:
         """The names in the key; () where it is `ALL_ARGUMENTS` or left out."""
         return self.key if isinstance(self.key, tuple) else ()
 
-    def check(self, name: str, description: str, *, takes_effect: bool) -> None:
+    def check(self, name: str, description: str, *, takes_effect: bool, is_async: bool) -> None:
         """Refuse what contradicts itself.
 
         Raises:
             UsageError: the first contradiction.
         """
         for problem in self._contradictions(name, description, takes_effect):
+            raise UsageError(f"the tool {name}: {problem}")
+        for problem in self._about_same_transaction(takes_effect, is_async):
             raise UsageError(f"the tool {name}: {problem}")
 
     def _contradictions(self, name: str, description: str, takes_effect: bool) -> Iterator[str]:
@@ -72,6 +75,28 @@ class Declaration:
                 "overwrite a newer one"
             )
 
+    def _about_same_transaction(self, takes_effect: bool, is_async: bool) -> Iterator[str]:
+        if not self.same_transaction:
+            return
+        if not takes_effect:
+            yield "same_transaction=True needs effect.connection to write with; make effect: Effect the first parameter"
+        if is_async:
+            yield (
+                "same_transaction=True lends a blocking connection, which would hold up the event loop; "
+                "write it as a plain function: an AsyncExecutor runs it in a thread"
+            )
+        needless = {
+            "sends": self.sends != "anywhere",
+            "idempotent": self.idempotent,
+            "policy.key_policy": self.policy.key_policy is not None,
+        }
+        for word, given in needless.items():
+            if given:
+                yield (
+                    f"same_transaction=True leaves no doubt to end, so {word} has no meaning; drop it, or drop "
+                    "same_transaction if the effect is not in the ledger's own database alone"
+                )
+
     def _about_key(self) -> Iterator[str]:
         if self.key is None or self.key == ():
             yield (
@@ -87,6 +112,7 @@ class Declaration:
             "sends": self.sends != "anywhere",
             "repeatable": self.repeatable,
             "idempotent": self.idempotent,
+            "same_transaction": self.same_transaction,
             "policy.key_policy": self.policy.key_policy is not None,
         }
         for word, given in useless.items():

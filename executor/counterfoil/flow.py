@@ -15,6 +15,7 @@ from counterfoil.effect import MICROSECONDS, Lost, NeverSent, Outcome, Proof, Re
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about
 from counterfoil.steps import (
+    BUSY,
     FULL,
     Ask,
     Attempt,
@@ -26,10 +27,11 @@ from counterfoil.steps import (
     Sleep,
     Start,
     Started,
+    Transact,
     Write,
     do,
 )
-from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there
+from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there, under_way
 
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
@@ -97,6 +99,8 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
 
 
 def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+    if request.transacts:
+        return (yield from _transact(request, course, row))
     started = yield from do(Start(fresh=row is None))
     match started.answer:
         case Declined(found, guard):
@@ -108,6 +112,27 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             return still_there(found)
         case Applied(begun):
             return (yield from _attempt(request, course, begun, started))
+
+
+def _transact(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+    """Begin, attempt and settle as one: afterwards all of it counts, or nothing does."""
+    try:
+        done = yield from do(Transact(row, course.patience_s))
+    except LedgerUnavailable as trouble:
+        course.sent = not trouble.certain
+        raise
+    if done.interrupt is not None:
+        raise done.interrupt
+    if done.end is not None:
+        course.used += 1
+        course.end = done.end
+    match done.answer:
+        case Declined(held, guard) if guard == BUSY:
+            return under_way(request.tool, still_there(held))
+        case Declined(guard=guard) if guard == FULL:
+            return no_room(request.tool, row, request.wait_max_s)
+        case Applied(found) | Declined(found):
+            return still_there(found)
 
 
 def _attempt(request: Request, course: _Course, begun: Row, started: Started) -> Flow[Observation | Row | None]:
@@ -214,7 +239,7 @@ def _pause_before_next(request: Request, course: _Course, row: Row) -> float | N
     outcome = course.end.outcome if course.end is not None else None
     back_off = min(request.wait_s * 2 ** max(0, course.used - 1), request.wait_max_s)
     match outcome:
-        case NeverSent(_, retryable) if row.proof is Proof.NEVER_SENT:
+        case NeverSent(_, retryable) if row.proof in (Proof.NEVER_SENT, Proof.SAME_TRANSACTION):
             pause = back_off if retryable else None
         case Refused(code="rate_limited") as refused if row.proof is Proof.REJECTED:
             pause = back_off if refused.retry_after_s is None else refused.retry_after_s

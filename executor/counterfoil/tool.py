@@ -38,7 +38,7 @@ __all__ = ["ALL_ARGUMENTS", "AllArguments", "AnyTool", "Policy", "Tier", "Tool",
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Tier: TypeAlias = Literal["T0", "T1", "T2", "T3"]
+Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T5"]
 
 _POLICY: Final = Policy()
 
@@ -68,13 +68,14 @@ class Tool(Generic[P, R]):
         self.read_only = declared.read_only
         self.repeatable = declared.repeatable
         self.idempotent = declared.idempotent
+        self.same_transaction = declared.same_transaction
         self.sends: Sends = declared.sends
         self.rejects = declared.rejects
         self.policy = declared.policy
         self.key_names = declared.key_names
         self.postcondition_function: Callable[[Effect], Any] | None = None
         self.postcondition_is_async = False
-        declared.check(self.name, self.description, takes_effect=self.takes_effect)
+        declared.check(self.name, self.description, takes_effect=self.takes_effect, is_async=self.is_async)
         self.arguments = Arguments(
             function,
             key=self.key_names,
@@ -85,7 +86,10 @@ class Tool(Generic[P, R]):
 
     @property
     def tier(self) -> Tier:
-        """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again."""
+        """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again.
+        T5: no answer can be lost, because the effect and its record are one transaction."""
+        if self.same_transaction:
+            return "T5"
         if self.policy.key_policy is not None or self.idempotent:
             return "T3"
         if self.postcondition_function is None:
@@ -111,7 +115,8 @@ class Tool(Generic[P, R]):
         and answers `Found`, `Absent` or `Unclear`. It must not change the world.
 
         Raises:
-            UsageError: on a read-only tool, a second time, or for a function that does not take just the effect.
+            UsageError: on a tool that only reads or is in one transaction with the ledger, a second time, or
+                for a function that does not take just the effect.
 
         Example:
             >>> @tool(key=("order",))
@@ -126,6 +131,8 @@ class Tool(Generic[P, R]):
         """
         if self.read_only:
             raise UsageError(f"{self.name} only reads, so there is no effect to look for: drop its postcondition")
+        if self.same_transaction:
+            raise UsageError(f"{self.name} commits with the ledger, so there is no doubt to look into: drop the look")
         if self.postcondition_function is not None:
             raise UsageError(f"{self.name} has a postcondition already: make one function of the two")
         _check_look(self.name, function)
@@ -171,6 +178,7 @@ def tool(
     read_only: bool = False,
     repeatable: bool = False,
     idempotent: bool = False,
+    same_transaction: bool = False,
     sends: Sends = "anywhere",
     rejects: tuple[type[Exception], ...] = (),
     policy: Policy = _POLICY,
@@ -184,6 +192,8 @@ def tool(
         read_only: it changes nothing in the world: no ledger, no key, no postcondition.
         repeatable: a model may ask for the same thing once more, with an argument `occurrence`.
         idempotent: sending it again does no harm within `policy.idempotent_window_s`.
+        same_transaction: its whole effect is rows in the ledger's own database, written through `effect.connection`:
+            they are committed together with the record, or not at all. The function must not be a coroutine.
         sends: "anywhere": no exception proves that nothing was sent. "once": at most one request in all, reads
             included, by a client that neither resends nor follows redirects, so that a failure to connect is the
             failure of this one. "marked": at most one request that changes the world, by such a client, and only
@@ -211,6 +221,7 @@ def tool(
         read_only=read_only,
         repeatable=repeatable,
         idempotent=idempotent,
+        same_transaction=same_transaction,
         sends=sends,
         rejects=rejects,
         policy=policy,

@@ -19,7 +19,7 @@ from counterfoil.errors import LedgerError, LedgerUnavailable, UsageError
 from counterfoil.ledger import schema
 
 READS = "counterfoil_reads"
-_BUSY_TIMEOUT_S = 5.0
+BUSY_TIMEOUT_S = 5.0
 _WAL_PAGES = 10_000
 _POOL_SIZE = 16
 _describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
@@ -92,7 +92,7 @@ def _engine(url: URL, read_only: bool) -> sa.Engine:
         path = Path(str(url.database))
         mode = "ro" if read_only else "rw"
         uri = f"file:{_quoted(path)}?mode={mode}"
-        connect: dict[str, Any] = {"uri": True, "timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
+        connect: dict[str, Any] = {"uri": True, "timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
         url = URL.create("sqlite+pysqlite", database=uri, query={"uri": "true"})
         engine = sa.create_engine(url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE)
     else:
@@ -122,7 +122,7 @@ def _sqlite_connection(connection: Any, _record: Any) -> None:
     for pragma in (
         "PRAGMA synchronous=FULL",
         "PRAGMA foreign_keys=ON",
-        f"PRAGMA busy_timeout={int(_BUSY_TIMEOUT_S * 1000)}",
+        f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}",
         f"PRAGMA wal_autocheckpoint={_WAL_PAGES}",
     ):
         cursor.execute(pragma)

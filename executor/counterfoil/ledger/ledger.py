@@ -32,6 +32,7 @@ from counterfoil.effect import MICROSECONDS, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.ledger import proofs
 from counterfoil.ledger.connect import READS
+from counterfoil.ledger.joint import Joint, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
@@ -128,6 +129,19 @@ class Ledger:
                 raise
         # Nothing was written: one change that the database refuses must not share its fate with the others.
         return [self.apply([change])[0] for change in changes]
+
+    def joint(self, begin: Begin, *, wait_s: float, timeout_s: float) -> Joint:
+        """Begin in a transaction that is left open, for a tool's function to write in (see `joint`).
+
+        Raises:
+            Busy: another transaction holds the effect for longer than `wait_s`.
+            LedgerUnavailable: the database does not answer; nothing was begun.
+        """
+        return Joint.opened(self.engine, self._transactions, self._change, begin, wait_s=wait_s, timeout_s=timeout_s)
+
+    def undone(self, begin: Begin, closing: SettleClosed) -> Answer:
+        """Write down that what `begin` began came to nothing, if it did (see `joint.undone`). Raises as `apply`."""
+        return self.write(lambda connection: undone(connection, self._change, begin, closing))
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""

@@ -66,6 +66,15 @@ class Transactions:
             raise LedgerUnavailable(str(refused), certain=refused.certain and not in_doubt) from None
         raise LedgerUnavailable("the ledger's database cannot be written to", certain=not in_doubt) from None
 
+    def take_turn(self, wait_s: float) -> bool:
+        """Wait for this process's turn to write, for a transaction that is held open; give it back with `give_turn`."""
+        return self._turn is None or self._turn.acquire(timeout=max(0.0, wait_s))
+
+    def give_turn(self) -> None:
+        """The end of a turn that was taken."""
+        if self._turn is not None:
+            self._turn.release()
+
     def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
         if self._turn is not None and not self._turn.acquire(timeout=self._patience_s):
             raise Transient
@@ -89,11 +98,11 @@ class Transactions:
                 committed.append(result)
         except sa.exc.SQLAlchemyError as problem:
             if not committed:  # after COMMIT, a connection that breaks while it is given back changes nothing
-                raise _passing(problem) from None
+                raise passing(problem) from None
         return committed[0]
 
 
-def _passing(problem: sa.exc.SQLAlchemyError) -> Exception:
+def passing(problem: sa.exc.SQLAlchemyError) -> Exception:
     """Before COMMIT nothing counts: passing troubles are tried again, lasting ones are said at once."""
     original = getattr(problem, "orig", None)
     if isinstance(problem, sa.exc.TimeoutError) or getattr(problem, "connection_invalidated", False):

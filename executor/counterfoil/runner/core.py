@@ -259,6 +259,7 @@ class Core:
             keyed=policy.key_policy is not None or tool.idempotent,
             speaks_for_key=policy.key_policy is not None and policy.key_policy.replays_refusals,
             verifies=policy.verify == "always" and tool.postcondition_function is not None,
+            transacts=tool.same_transaction,
             patience_s=policy.patience_s,
             attempts_max=policy.attempts_max,
             wait_s=policy.wait_s,

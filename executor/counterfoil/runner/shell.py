@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol, assert_never
 
+import sqlalchemy as sa
+
 from counterfoil.arguments import Invalid
 from counterfoil.attempt import Effect, Gate, GateState, running
 from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleClosed, SettleLook, SettleReturned
@@ -157,7 +159,16 @@ class Shell:
                 self.record_late(row, end)
 
         gate = Gate(deadline.remaining_s)
-        effect = Effect(
+        effect = self.handle(row, gate)
+        gate.key_read = False
+        one = Running(gate, late)
+        if row is not NO_ROW:
+            self.site.overruns.watch(one, row, self.job.actor, deadline)
+        return one, effect
+
+    def handle(self, row: Row, gate: Gate, connection: sa.Connection | None = None) -> Effect:
+        """What the tool's function holds in its hand; `connection` for one in the ledger's own transaction."""
+        return Effect(
             id=row.id,
             provider_key=row.provider_key,
             provider_keys=row.provider_keys,
@@ -165,12 +176,8 @@ class Shell:
             context=self.job.context,
             attempt=row.attempts,
             gate=gate,
+            connection=connection,
         )
-        gate.key_read = False
-        one = Running(gate, late)
-        if row is not NO_ROW:
-            self.site.overruns.watch(one, row, self.job.actor, deadline)
-        return one, effect
 
     def _told(self, row: Row) -> Mapping[str, Any]:
         if row is NO_ROW:

@@ -24,11 +24,13 @@ LEAST_SERVER_ERROR = 500
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
     attempt, names = change.attempt, () if change.reference is None else (change.reference,)
     added = tuple(name for name in names if name not in row.references)
-    detail: dict[str, Any] = {"proof": str(Proof.RETURNED), "code": change.code}
+    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code}
+    if change.proof is Proof.SAME_TRANSACTION and not _is_present(row, attempt):
+        return Refusal("fence")
     if names:
         detail["reference"] = change.reference
     if row.verdict is not Verdict.EFFECT_APPLIED:
-        columns = latched(row, Proof.RETURNED, attempt, reading) | value_columns(change.value)
+        columns = latched(row, change.proof, attempt, reading) | value_columns(change.value)
         columns |= {"code": change.code, "references": (*row.references, *added), "complete": True}
         columns |= {"count": max(1, row.count)}
         return Decision(columns, "returned", attempt, change.actor, detail, late(row, attempt))
@@ -87,6 +89,11 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
 def _is_open(row: Row, attempt: int) -> bool:
     """Whether nothing has proven this attempt yet. Its place is another's after 60 more attempts."""
     return attempt > row.attempts - BITS and bool(row.open_attempts & bit(attempt))
+
+
+def _is_present(row: Row, attempt: int) -> bool:
+    """Whether this attempt is the one that the row was begun for, and nothing has been proven since."""
+    return row.verdict is Verdict.EFFECT_UNKNOWN and row.attempts == attempt
 
 
 def _speaks(row: Row, change: SettleClosed, reading: Reading) -> bool:
