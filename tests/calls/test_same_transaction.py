@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -389,11 +390,33 @@ def test_a_second_caller_without_patience_hears_in_progress(book: sa.Engine, exe
     with ThreadPoolExecutor() as threads:
         one = threads.submit(first.call, "order", ORDER)
         assert standing.inside.wait(10)
+        asked = time.monotonic()
         seen = second.call("order", ORDER)
+        waited_s = time.monotonic() - asked
         standing.go_on.set()
+        assert waited_s < 10
         assert (seen.code, seen.verdict) == ("in_progress", Verdict.EFFECT_UNKNOWN)
         assert seen.effect_id == one.result().effect_id
     assert (second.call("order", ORDER).code, entered(book)) == ("replayed", 1)
+
+
+def test_check_effect_does_not_deny_what_is_under_way(book: sa.Engine, executor_of: Make) -> None:
+    """No reading sees an effect whose transaction is open: it is told as in progress, and afterwards as it ended."""
+    standing = Standing()
+    executor = executor_of(order_tool(standing, Policy(timeout_s=5, patience_s=0.2)))
+    other = executor_of(order_tool(standing))
+    with ThreadPoolExecutor() as threads:
+        one = threads.submit(executor.call, "order", ORDER)
+        assert standing.inside.wait(10)
+        name = {"effect_id": executor.call("order", ORDER).effect_id}
+        told = [asked.call("check_effect", name) for asked in (executor, other)]
+        standing.go_on.set()
+        assert one.result().ok
+    assert [(seen.code, seen.verdict, seen.effect_id) for seen in told] == [
+        ("in_progress", Verdict.EFFECT_UNKNOWN, name["effect_id"])
+    ] * 2
+    assert executor.call("check_effect", name).verdict is Verdict.EFFECT_APPLIED
+    assert executor.call("check_effect", {"effect_id": "cf-" + "a" * 28}).code == "not_found"
 
 
 # ---------------------------------------------------------------- the deadline
@@ -418,7 +441,7 @@ def test_a_caller_that_gives_up_knows_that_nothing_is_committed(
             clock.advance(60)
             standing(effect)
             with pytest.raises(DeadlinePassed):
-                assert effect.connection
+                effect.connection.execute(sa.insert(orders), {"number": "late", "cents": 0})
 
     executor = executor_of(order_tool(overrun))
     seen = executor.call("order", ORDER)
@@ -487,7 +510,7 @@ def test_only_such_a_tool_is_given_a_connection(executor_of: Make) -> None:
     def order(effect: Effect, number: str) -> None:
         """Enter one order."""
         with pytest.raises(UsageError) as refused:
-            assert effect.connection
+            effect.connection.close()
         told.append(str(refused.value))
 
     assert executor_of(order).call("order", {"number": "A"}).ok

@@ -8,6 +8,7 @@ a plain SELECT would prove nothing.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -16,16 +17,20 @@ from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 import tenacity
+from sqlalchemy.dialects import postgresql
 
 from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.ledger.connect import BUSY_TIMEOUT_S
+from counterfoil.ledger.rows import all_columns
+from counterfoil.ledger.schema import effects
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient, passing
 
 Changing: TypeAlias = Callable[[sa.Connection, Change], Answer]
 
 LEAST_WAIT_S: Final = 0.001  # zero means without end to one database, not at all to the other
+PROBE_S: Final = 0.5
 _SAVEPOINT: Final = "counterfoil_effect"
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _ENDS: Final = re.compile(
@@ -186,6 +191,32 @@ def undone(connection: sa.Connection, change: Changing, begin: Begin, closing: S
         reason = "the function ended the transaction by itself"
         return change(connection, SettleLost(key=row.key, attempt=row.attempts, actor=closing.actor, reason=reason))
     return again
+
+
+def is_under_way(engine: sa.Engine, effect_id: str) -> bool:
+    """Whether a transaction that is not committed yet has begun an effect of this id (on SQLite: writes anything).
+
+    No reading can see that; an insert of the same id has to wait for it. It is never committed.
+
+    Raises:
+        LedgerUnavailable: the database does not answer.
+    """
+    blank = b"\0" * 32
+    probe = Row(
+        key=os.urandom(32), id=effect_id, tenant="", tool="", task="", fingerprint=blank, canonical_version=0,
+        arguments="", echo="", verdict=Verdict.NO_EFFECT,
+    )  # fmt: skip
+    try:
+        with engine.connect() as connection:
+            _begun(connection, PROBE_S)
+            if engine.dialect.name != "sqlite":
+                connection.execute(postgresql.insert(effects).values(all_columns(probe)).on_conflict_do_nothing())
+            connection.rollback()
+    except sa.exc.SQLAlchemyError as problem:
+        if _is_held(problem):
+            return True
+        raise LedgerUnavailable("the ledger's database does not answer", certain=True) from None
+    return False
 
 
 # ---------------------------------------------------------------- how long is waited

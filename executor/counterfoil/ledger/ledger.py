@@ -32,7 +32,7 @@ from counterfoil.effect import MICROSECONDS, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.ledger import proofs
 from counterfoil.ledger.connect import READS
-from counterfoil.ledger.joint import Joint, undone
+from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
@@ -142,6 +142,10 @@ class Ledger:
     def undone(self, begin: Begin, closing: SettleClosed) -> Answer:
         """Write down that what `begin` began came to nothing, if it did (see `joint.undone`). Raises as `apply`."""
         return self.write(lambda connection: undone(connection, self._change, begin, closing))
+
+    def is_under_way(self, effect_id: str) -> bool:
+        """Whether an effect that no reading sees was begun in a transaction that is still open (see `joint`)."""
+        return is_under_way(self.engine, effect_id)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""

@@ -10,6 +10,7 @@ import os
 import socket
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -31,10 +32,10 @@ from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
-from counterfoil.runner.shell import Job, Observer, Site
+from counterfoil.runner.shell import NO_ROW, Job, Observer, Site
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
-from counterfoil.telling import RETRY_SOON_S
+from counterfoil.telling import RETRY_SOON_S, under_way
 from counterfoil.text import storable
 from counterfoil.tool import AllArguments, Policy, Tool, tool
 
@@ -272,13 +273,16 @@ class Core:
             problem = (("effect_id", "must be the effect_id that an earlier answer named, and nothing else"),)
             return about(None, Words(tool=CHECK_EFFECT, code="invalid_arguments", details=problem))
         try:
-            row = self.audit.effect(wanted)
-        except UsageError:
-            row = None
+            row = self._effect(wanted)
+            joint = [one.name for one in self._tools.values() if one.same_transaction]
+            if row is None and joint:  # it may stand in a transaction that is open, where no reading sees it
+                if self._ledger.is_under_way(wanted):
+                    return under_way(joint[0] if len(joint) == 1 else "the tool", replace(NO_ROW, id=wanted))
+                row = self._effect(wanted)
         except LedgerError:
             words = Words(tool=CHECK_EFFECT, code="ledger_unavailable", retry_after_s=RETRY_SOON_S)
             return about(None, words, verdict=Verdict.EFFECT_UNKNOWN)
-        if row is None or row.id != wanted:
+        if row is None:
             words = Words(
                 tool=CHECK_EFFECT, code="not_found", field="effect_id", reason="No effect has this effect_id."
             )
@@ -287,6 +291,13 @@ class Core:
         looks = tool is not None and tool.postcondition_function is not None
         job = Job(tool=tool or _unregistered, effect_id=row.id, actor=self._site.holder, context=context)
         return _Prepared(job, looking.checked(row, row.tool, looks=looks))
+
+    def _effect(self, effect_id: str) -> Row | None:
+        try:
+            row = self.audit.effect(effect_id)
+        except UsageError:
+            return None
+        return row if row.id == effect_id else None
 
     def _resolve(self, effect_id: str, verdict: Verdict | str, by: str, why: str, version: int, value: Any) -> Row:
         wanted = decided(verdict, by, why)
