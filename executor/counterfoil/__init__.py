@@ -22,6 +22,7 @@ from counterfoil.errors import (
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.watch import Round
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Proof",
     "Reconciled",
     "Rejected",
+    "Round",
     "Row",
     "Secret",
     "StaleVersion",

@@ -138,6 +138,7 @@ class SettleLook:
     found: Found[None] | None = None
     value: StoredValue | None = None
     unclear: str | None = None
+    cause: str | None = None
     code: str = "verified"
     verifies: bool = False
 

@@ -110,10 +110,12 @@ class Absent:
 class Unclear:
     """The postcondition could not look, or not well enough. Never absence.
 
-    `reason` is stored for engineers (capped) and its wording is shown to nobody else.
+    `reason` is stored for engineers (capped) and its wording is shown to nobody else. `cause` is what the model may
+    know of it: "look_forbidden" (the credential for looking is refused), "look_alike" (something similar exists).
     """
 
     reason: str
+    cause: Literal["look_forbidden", "look_alike"] | None = None
 
 
 Evidence: TypeAlias = Found[Any] | Absent | Unclear
@@ -299,7 +301,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that a person should see."""
+    """Something that a person should see, and, once it is closed, who closed it, when and why."""
 
     number: int
     effect_id: str | None
@@ -308,3 +310,5 @@ class Incident:
     detail: dict[str, Any]
     at: int
     closed_at: int | None = None
+    closed_by: str | None = None
+    closed_why: str | None = None

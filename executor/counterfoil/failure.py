@@ -16,6 +16,7 @@ from typing import Any, Final
 from counterfoil.attempt import GateState
 from counterfoil.effect import Lost, NeverSent, Refused, Sends
 from counterfoil.errors import DeadlinePassed, ToolRefusal
+from counterfoil.text import storable
 
 TEXT_MAX: Final = 500
 CODE_MAX: Final = 80
@@ -54,7 +55,7 @@ def classify(
     if untouched:
         return NeverSent(_reason(exc, doubt), retryable=_may_pass(exc))
     if doubt is None and isinstance(exc, rejects):
-        return Refused("rejected", name_of(type(exc)), status=_first_status(exc))
+        return Refused("rejected", name_of(type(exc)), status=status_of(exc))
     if isinstance(exc, DeadlinePassed) and sends == "once" and gate in (GateState.UNTOUCHED, GateState.SHUT):
         return NeverSent(name_of(type(exc)), retryable=False)  # "anywhere" may have sent before it came to the gate
     if sends != "anywhere" and gate is not GateState.SENT and _never_connected(exc):
@@ -244,12 +245,12 @@ def _root(exc: BaseException) -> BaseException | None:
 
 
 def _may_pass(exc: BaseException) -> bool:
-    """True when the same call may work in a moment: the transport's faults, but nothing of TLS, no bug and no end."""
+    """True when the same call may work in a moment: the transport's faults, but no wrong certificate, bug or end."""
     if not isinstance(exc, Exception) or isinstance(exc, DeadlinePassed):
         return False
     nodes = list(explicit_chain(exc))
     details = [type(detail) for node in nodes for detail in (node, *node.args)]  # httpcore's only link is in the args
-    if any(_package(base) == "ssl" for cls in details for base in cls.__mro__):
+    if any("Certificate" in base.__name__ or "CertVerif" in base.__name__ for cls in details for base in cls.__mro__):
         return False
     transport = any(_kind(type(node)) not in (_Kind.ANSWER, _Kind.UNKNOWN) for node in nodes)
     return transport or any(_status(node) in _PASSING_STATUSES for node in nodes)
@@ -298,9 +299,9 @@ def _refused(exc: ToolRefusal) -> Refused:
         _text(_attribute(exc, "reason")) or name_of(type(exc)),
         field=_text(_attribute(exc, "field")),
         hint=_text(_attribute(exc, "hint")),
-        candidates=tuple(one[:TEXT_MAX] if isinstance(one, str) else one for one in offered),
+        candidates=tuple(storable(one, TEXT_MAX) if isinstance(one, str) else one for one in offered),
         retry_after_s=_seconds(_attribute(exc, "retry_after_s")),
-        status=_first_status(exc),
+        status=status_of(exc),
     )
 
 
@@ -311,7 +312,7 @@ def _reason(exc: BaseException, culprit: BaseException | None) -> str:
 
 def _text(given: object) -> str | None:
     """Strings only: an exception that was passed as a reason would bring the upstream text with it."""
-    return given[:TEXT_MAX] if isinstance(given, str) and given else None
+    return storable(given, TEXT_MAX) if isinstance(given, str) and given else None
 
 
 def _seconds(given: object) -> float | None:
@@ -334,7 +335,7 @@ def _status(exc: BaseException) -> int | None:
     return next((int(place) for place in places if _is_status(place)), None)
 
 
-def _first_status(exc: BaseException) -> int | None:
+def status_of(exc: BaseException) -> int | None:
     return next((status for node in explicit_chain(exc) if (status := _status(node)) is not None), None)
 
 

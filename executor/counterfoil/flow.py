@@ -31,7 +31,15 @@ from counterfoil.steps import (
     Write,
     do,
 )
-from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there, under_way
+from counterfoil.telling import (
+    applied_words,
+    ending_words,
+    no_room,
+    refused_words,
+    still_there,
+    under_way,
+    unknown_words,
+)
 
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
@@ -142,6 +150,7 @@ def _attempt(request: Request, course: _Course, begun: Row, started: Started) ->
     else:
         course.used += 1
         course.sent = True
+        course.looked = False
         end = yield from do(Attempt(begun, started.deadline, resend))
     course.end = end
     try:
@@ -288,7 +297,7 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
     pause = _pause_before_look(request, course, row)
     if pause is None:
         yield from do(Sight(row, "effect_unknown"))
-        return about(row, Words(tool=request.tool, code="effect_unknown"))
+        return about(row, unknown_words(request.tool, row, looks=request.looks or request.keyed))
     yield from _sleep(course, pause)
     course.looked = False
     return still_there((yield from do(Read(request.key))))

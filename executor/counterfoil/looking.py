@@ -9,7 +9,15 @@ from counterfoil.effect import Lost, NeverSent, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about, of_read
 from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Write, do
-from counterfoil.telling import RETRY_SOON_S, applied_words, ending_words, no_room, refused_words, still_there
+from counterfoil.telling import (
+    RETRY_SOON_S,
+    applied_words,
+    ending_words,
+    no_room,
+    refused_words,
+    still_there,
+    unknown_words,
+)
 
 
 def read_only(request: Request) -> Flow[Observation]:
@@ -58,7 +66,9 @@ def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
         case Verdict.EFFECT_APPLIED:
             return about(row, applied_words(tool, row, mine=False, looked=looked, interrupted=False))
         case Verdict.EFFECT_UNKNOWN:
-            return about(row, Words(tool=tool, code="in_progress" if row.live else "effect_unknown"))
+            return about(
+                row, Words(tool=tool, code="in_progress") if row.live else unknown_words(tool, row, looks=looks)
+            )
         case Verdict.NO_EFFECT:
             return about(row, ending_words(tool, None, row))
         case _:

@@ -15,7 +15,8 @@ from counterfoil.codes import CODES, Code
 from counterfoil.effect import MICROSECONDS, Proof, Row, Verdict
 
 ARGUMENTS_SHOWN = 200
-VALUE_SHOWN = 400
+VALUE_SHOWN = 2_000
+READ_SHOWN = 20_000
 CANDIDATES_SHOWN = 5
 
 
@@ -159,7 +160,7 @@ def _with_text(made: Observation, tool: str, told: Code) -> Observation:
     problems = "; ".join(f"{detail['field']} {detail['problem']}".strip() for detail in made.details)
     lines.append(f"Reason: {problems or made.reason}".rstrip(".") + ".")
     if made.value is not None:
-        lines.append(f"Result: {_cut(_json(made.value), VALUE_SHOWN)}")
+        lines.append(f"Result: {_cut(_json(made.value), READ_SHOWN if told.name == 'read' else VALUE_SHOWN)}")
     if made.rejected_arguments is not None:
         lines.append(f"Rejected arguments: {_cut(made.rejected_arguments, ARGUMENTS_SHOWN)}")
     if made.candidates:

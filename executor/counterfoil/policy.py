@@ -25,8 +25,9 @@ class Policy:
 
     Args:
         timeout_s: until an attempt's deadline; nothing may be sent after it.
-        grace_s: how late a request may still land after the deadline, how long a look may miss it, and how long a host
-            may stand still between its last check and its last byte. None: absence never proves anything.
+        grace_s: how late a request may still land after the deadline, how long a look may miss it then, and how long a
+            host may stand still between its last check and its last byte: all three together. None: absence never
+            proves anything.
         patience_s: how long one call goes on looking and waiting before it answers unknown.
         attempts_max: attempts within one call.
         key_policy: how the provider de-duplicates on `effect.provider_key`; needs `grace_s`. Send inside

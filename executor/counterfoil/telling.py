@@ -74,8 +74,16 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
         code = "verified" if looked and row.proof is Proof.FOUND else "replayed"
     reason = f"It is done; {row.value_note}" if code == "value_not_stored" else ""
     if code == "verified" and interrupted:
-        reason = "An earlier call was interrupted, and looking showed that it had been carried out before that."
+        reason = "The end of an earlier call was lost, and looking showed that it had been carried out."
     return Words(tool=tool, code=code, reason=reason)
+
+
+def unknown_words(tool: str, row: Row, *, looks: bool) -> Words:
+    """The words for a doubt. Where nothing can look, asking again would only send the model in circles."""
+    if row.code in ("look_forbidden", "look_alike"):
+        return Words(tool=tool, code=row.code)
+    hint = "" if looks else f"Do not call {tool} for this again, in any wording. Report this: a person has to check it."
+    return Words(tool=tool, code="effect_unknown", hint=hint)
 
 
 def still_there(row: Row | None) -> Row:

@@ -243,7 +243,7 @@ def test_a_ledger_that_is_away_runs_nothing(
     book: sa.Engine, executor_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a begin the function is not called; a begin that fails is tried again for a while."""
-    monkeypatch.setattr("counterfoil.ledger.joint.PATIENCE_S", 0.3)
+    monkeypatch.setattr("counterfoil.ledger.ledger.PATIENCE_S", 0.3)
     called: list[Effect] = []
     away_now: list[Any] = []
 

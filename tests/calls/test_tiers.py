@@ -191,3 +191,29 @@ def test_verify_always_looks_after_a_success(world: World, executor_of: Make) ->
     assert executor.reconcile().looked == 0
     assert executor.call("pay", {"order": "B"}).code == "unverified"
     assert len(world.requests) == 2
+
+
+def test_every_lost_answer_is_followed_by_a_look(charge: Tool[..., Any], world: World, executor_of: Make) -> None:
+    """Also the second one, after absence had been proven for the first: found at once, not left as a doubt."""
+    executor = executor_of(charge)
+    world.next = ["request_lost", "ack_lost"]
+    seen = executor.call("charge", {"order": "A", "amount": 5})
+    assert (seen.code, seen.attempts, world.count(seen.effect_id)) == ("verified", 2, 1)
+
+
+def test_where_nothing_can_look_the_model_is_told_to_report(world: World, executor_of: Make) -> None:
+    """T0: asking again would only send the model in circles."""
+
+    @tool(key=("order",))
+    def pay(effect: Effect, order: str) -> str:
+        """Pay one order."""
+        world.act(effect)
+        return "paid"
+
+    executor = executor_of(pay)
+    world.next = ["ack_lost"]
+    seen = executor.call("pay", {"order": "A"})
+    world.clock.advance(1000)
+    for told in (seen, executor.call("check_effect", {"effect_id": seen.effect_id})):
+        assert "a person has to check it" in told.next_action
+        assert "check_effect" not in told.next_action

@@ -187,9 +187,19 @@ def test_reconcile_refuses_another_ledger_than_it_is_told(
     ran = run("reconcile", "--app", "stubborn:executor", "--ledger", told.url)
     assert (ran.code, ran.out) == (1, "")
     assert "opens another ledger" in ran.err
+    monkeypatch.setenv("COUNTERFOIL_LEDGER", told.url)
+    assert run("reconcile", "--app", "stubborn:executor").code == 1
+    monkeypatch.delenv("COUNTERFOIL_LEDGER")
     assert run("reconcile", "--app", "stubborn:executor").code == 0
     assert run("reconcile", "--app", "stubborn:executor", "--ledger", other).code == 0
     del sys.modules["stubborn"]
+
+
+def test_reconcile_does_not_make_a_ledger(run: Any, tmp_path: Path) -> None:
+    """A misspelt name is an error, not an empty ledger in which nothing is ever due."""
+    ran = run("reconcile", "--app", "shop:executor", "--ledger", f"sqlite:///{tmp_path / 'tpyo.db'}")
+    assert (ran.code, ran.out) == (3, "")
+    assert not (tmp_path / "tpyo.db").exists()
 
 
 def test_a_word_is_not_written_into_a_ledger_that_changed_meanwhile(run: Any, told: Any) -> None:

@@ -213,4 +213,4 @@ def test_looks_are_spaced_and_meet_the_end_of_grace(ledger: Ledger, clock: Manua
         due.append((look_at - begun) / SECOND)
         clock.advance((look_at - clock.wall_us()) / SECOND)
         one.apply(one.look())
-    assert due == [1, 3, 7, 15, 31, 32.000001]
+    assert due == [1, 2, 4, 8, 16, 32, 32.000001]

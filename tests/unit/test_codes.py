@@ -22,7 +22,7 @@ def test_the_page_is_made_from_the_table() -> None:
 def test_no_text_of_an_unknown_effect_invites_a_retry(row: Code) -> None:
     """Unknown: the legal move is to check, never to call again, with another key or in another wording."""
     assert row.next_action.startswith("Do not call {tool}")
-    assert "check_effect" in row.next_action
+    assert "check_effect" in row.next_action or "Report" in row.next_action
     assert row.retry is Retry.CHECK
     assert not row.ok
 

@@ -135,8 +135,8 @@ class Server:
         environment = {**os.environ, "HOME": str(self.folder), "TMPDIR": str(self.folder), "PYTHONUNBUFFERED": "1"}
         with (self.folder / "log").open("ab") as log:
             self._process = process = subprocess.Popen(  # noqa: S603 - the command is ours, word for word
-                self.command(),
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "counterfoil_tools.guardian", str(self.folder), *self.command()],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
@@ -146,6 +146,7 @@ class Server:
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             if process.poll() is not None:
+                _end_group(process)
                 return False
             if self._answers():
                 return True
@@ -244,4 +245,11 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_S)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
     process.wait()
+    until = time.monotonic() + STOP_S
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until:  # the leader is gone; whoever takes care of orphans reaps the others
+            os.killpg(process.pid, 0)
+            time.sleep(POLL_S)

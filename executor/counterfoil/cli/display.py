@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.containers import Lines
 from rich.text import Text
 
-from counterfoil.effect import MICROSECONDS, Entry, Incident, Row
+from counterfoil.effect import MICROSECONDS, Entry, Incident, Row, Verdict
 from counterfoil.ledger.audit import described, instant_text
 
 INSTANTS: Final = frozenset({"absent_from", "asked_at", "sends_until"})
@@ -54,6 +54,7 @@ class Page:
         self._put(_title(row), 0, False)
         self.line(f"{row.tool} {row.echo}", indent=2, cut=True)
         about = [f"created {moment(row.created_at)}", _attempts(row)]
+        about += [f"{row.looks} look{'' if row.looks == 1 else 's'}"] if row.verdict is Verdict.EFFECT_UNKNOWN else []
         about += [f"task {row.task}"] if row.task else []
         about += [f"tenant {row.tenant}"] if row.tenant else []
         self.line(", ".join(about), indent=2, style="dim", cut=True)
@@ -150,13 +151,15 @@ def show_history(page: Page, entries: Iterable[Entry], sightings: Iterable[Mappi
 
 
 def show_incident(page: Page, incident: Incident) -> None:
-    """An incident in two lines."""
-    closed = f", closed {moment(incident.closed_at)}" if incident.closed_at is not None else ""
+    """An incident in a few lines."""
+    closed = f", closed {moment(incident.closed_at)} by {incident.closed_by}" if incident.closed_at is not None else ""
     page.line(f"{incident.number}  {incident.kind}  {incident.tool}", style="bold")
     page.line(f"{moment(incident.at)}{closed}  {incident.effect_id or ''}", indent=2)
     said = ", ".join(f"{name} {_text(content)}" for name, content in readable(incident.detail).items())
     if said:
         page.line(_shortened(said), indent=2, style="dim")
+    if incident.closed_why:
+        page.line(_shortened(f"closed because: {incident.closed_why}"), indent=2, style="dim")
 
 
 def entry_content(entry: Entry) -> dict[str, Any]:
@@ -181,6 +184,8 @@ def incident_content(incident: Incident) -> dict[str, Any]:
         "detail": readable(incident.detail),
         "at": instant_text(incident.at),
         "closed_at": instant_text(incident.closed_at),
+        "closed_by": incident.closed_by,
+        "closed_why": incident.closed_why,
     }
 
 

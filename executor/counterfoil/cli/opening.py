@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from counterfoil.errors import CounterfoilError, UsageError
 from counterfoil.ledger import schema
 from counterfoil.ledger.audit import Audit
-from counterfoil.ledger.connect import READS, bare_engine, database_file, open_engine
+from counterfoil.ledger.connect import READS, bare_engine, database_file, existing_only, open_engine
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.executor import AsyncExecutor, Executor
 
@@ -103,21 +103,23 @@ def _left_as_found(url: str) -> Iterator[None]:
 def application(app: str | None, ledger: str | None = None) -> Iterator[Executor | AsyncExecutor]:
     """The executor of an application, closed at the end. What the application prints goes to stderr.
 
-    `ledger` is handed to the application as COUNTERFOIL_LEDGER, before it is imported.
+    `ledger` is handed to the application as COUNTERFOIL_LEDGER, before it is imported. A ledger that is not there is
+    not made: a misspelt name would look healthy for ever.
 
     Raises:
         UsageError: the application cannot be imported, the object is none or no executor, or it opened another ledger.
         LedgerError: what the executor says of its ledger.
     """
+    ledger = ledger or os.environ.get(VARIABLE)
     if ledger:
         os.environ[VARIABLE] = ledger
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), existing_only():
         executor = _executor(app)
         try:
             if ledger and not _same(executor, ledger):
                 raise UsageError(
-                    f"the application opens another ledger than --ledger names: let it read {VARIABLE}, "
-                    "or leave --ledger out"
+                    f"the application opens another ledger than --ledger or {VARIABLE} names: let it read {VARIABLE}, "
+                    "or name none"
                 )
             yield executor
         finally:

@@ -1,4 +1,4 @@
-"""Commands that read the ledger: effects, show, doubts, incidents. They write nothing and create nothing."""
+"""Commands that read the ledger: effects, show, doubts. They write nothing and create nothing."""
 
 from __future__ import annotations
 
@@ -72,25 +72,6 @@ def doubts(
     _tell(rows, "no doubts", json_output)
     if max_age is not None and any(_age_s(row) > max_age for row in rows):
         raise Ended(Code.DOUBT_TOO_OLD)
-
-
-def incidents(
-    closed: Annotated[bool, typer.Option("--closed", help="Closed ones too.")] = False,
-    limit: LimitOption = 1000,
-    ledger: LedgerOption = None,
-    json_output: JsonOption = False,
-) -> None:
-    """List what a person should see, newest first."""
-    with auditing(ledger) as audit:
-        seen = audit.incidents(closed=closed, limit=limit)
-    if json_output:
-        display.as_json([display.incident_content(incident) for incident in seen])
-        return
-    page = display.Page()
-    for incident in seen:
-        display.show_incident(page, incident)
-    if not seen:
-        page.line("no incidents")
 
 
 def _tell(rows: Sequence[Row], none: str, json_output: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib.metadata import entry_points
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from counterfoil.cli import display
+from counterfoil.cli import display, watching
 from counterfoil.cli.ending import Ended, NotResolved
 from counterfoil.cli.opening import application, changing
 from counterfoil.cli.options import AppOption, EffectArgument, JsonOption, LedgerOption, LimitOption
@@ -21,9 +22,10 @@ from counterfoil.effect import Verdict
 from counterfoil.errors import UsageError
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import describing
-from counterfoil.reconcile import Reconciled
+from counterfoil.reconcile import CLAIM_S, Reconciled
 from counterfoil.runner.executor import AsyncExecutor, Executor
 from counterfoil.runner.resolve import resolve as write_down
+from counterfoil.runner.watch import INTERVAL_S
 from counterfoil.tool import AllArguments, AnyTool
 
 GROUP: Final = "counterfoil.commands"
@@ -73,9 +75,28 @@ def schemas(app: AppOption = None, ledger: LedgerOption = None, json_output: Jso
 
 
 def reconcile(
-    app: AppOption = None, limit: LimitOption = 1000, ledger: LedgerOption = None, json_output: JsonOption = False
+    app: AppOption = None,
+    limit: LimitOption = 1000,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until a signal asks to stop.")] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", help="With --watch: at most so long between two rounds.")
+    ] = INTERVAL_S,
+    claim: Annotated[
+        float,
+        typer.Option("--claim", metavar="SECONDS", help="With --watch: so long others leave alone what is taken."),
+    ] = CLAIM_S,
+    ledger: LedgerOption = None,
+    json_output: JsonOption = False,
 ) -> None:
     """Look at what is due and settle what can be proven. It never sends."""
+    if watch:
+        out = sys.stdout  # what the application prints goes elsewhere meanwhile
+        with application(app, ledger) as executor:
+            size = min(BATCH, limit)
+            code = watching.watch(
+                executor, out, json_output=json_output, limit=size, interval_s=interval, claim_s=claim
+            )
+        raise Ended(code)
     with application(app, ledger) as executor, _progress() as tell:
         done = _reconciled(executor, limit, tell)
     if json_output:
@@ -183,7 +204,7 @@ def _in_batches(once: Callable[[int], Reconciled], limit: int, tell: Callable[[i
     done = Reconciled()
     while done.looked < limit:
         more = once(min(BATCH, limit - done.looked))
-        done = Reconciled(**{name: count + getattr(more, name) for name, count in asdict(done).items()})
+        done = done.plus(more)
         tell(done.looked)
         if more.looked == 0:
             break

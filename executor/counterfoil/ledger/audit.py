@@ -16,6 +16,7 @@ from counterfoil.effect import MICROSECONDS, Entry, Incident, Row, Verdict
 from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.ledger.connect import READS
 from counterfoil.ledger.ledger import Ledger
+from counterfoil.ledger.notices import to_incident
 from counterfoil.ledger.rows import COLUMNS, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings
 
@@ -160,10 +161,7 @@ class Audit:
         if self._tenant is not None:
             condition &= incidents.c.tenant == self._tenant
         asked = sa.select(incidents).where(condition).order_by(incidents.c.number.desc()).limit(limit)
-        return [
-            Incident(one.number, one.effect_id, one.tool, one.kind, dict(one.detail), one.at, one.closed_at)
-            for one in self._all(asked)
-        ]
+        return [to_incident(one) for one in self._all(asked)]
 
     def _mine(self) -> Any:
         return sa.true() if self._tenant is None else effects.c.tenant == self._tenant

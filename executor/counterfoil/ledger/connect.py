@@ -16,12 +16,23 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from counterfoil.errors import LedgerError, LedgerUnavailable, UsageError
-from counterfoil.ledger import schema
+from counterfoil.ledger import file, schema
 
 READS = "counterfoil_reads"
-BUSY_TIMEOUT_S = 5.0
+_BUSY_TIMEOUT_S = 5.0
 _WAL_PAGES = 10_000
 _POOL_SIZE = 16
+_existing_only: ContextVar[bool] = ContextVar("counterfoil_existing_only", default=False)
+_POOL_WAIT_S = 5.0
+# A host that is gone answers nothing at all: without these, a caller would wait for it a quarter of an hour. In s, but
+# for tcp_user_timeout (ms); the URL's query may say otherwise. A UNIX socket needs and knows none of them.
+_SERVER_WAITS = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 _describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
 
 
@@ -45,7 +56,7 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
     if _describing.get():
         return engine
     if engine.dialect.name == "sqlite":
-        _prepare_file(engine, create and not read_only)
+        _prepare_file(engine, create and not read_only and not _existing_only.get())
     try:
         with engine.connect().execution_options(**{READS: True}) as connection:
             schema.check(connection)
@@ -66,6 +77,16 @@ def describing() -> Iterator[None]:
         yield
     finally:
         _describing.reset(token)
+
+
+@contextmanager
+def existing_only() -> Iterator[None]:
+    """Within the block, a ledger that is not there is an error and is not made: for commands that work on one."""
+    token = _existing_only.set(True)
+    try:
+        yield
+    finally:
+        _existing_only.reset(token)
 
 
 def bare_engine(ledger: str) -> sa.Engine:
@@ -92,12 +113,19 @@ def _engine(url: URL, read_only: bool) -> sa.Engine:
         path = Path(str(url.database))
         mode = "ro" if read_only else "rw"
         uri = f"file:{_quoted(path)}?mode={mode}"
-        connect: dict[str, Any] = {"uri": True, "timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
+        connect: dict[str, Any] = {"uri": True, "timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
         url = URL.create("sqlite+pysqlite", database=uri, query={"uri": "true"})
         engine = sa.create_engine(url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE)
     else:
         try:
-            engine = sa.create_engine(url, hide_parameters=True, pool_size=_POOL_SIZE, pool_use_lifo=True)
+            engine = sa.create_engine(
+                url,
+                connect_args={name: most for name, most in _SERVER_WAITS.items() if name not in url.query},
+                hide_parameters=True,
+                pool_size=_POOL_SIZE,
+                pool_timeout=_POOL_WAIT_S,
+                pool_use_lifo=True,
+            )
         except ImportError:
             raise UsageError("PostgreSQL needs psycopg 3: pip install 'counterfoil[postgres]'") from None
     _configure(engine)
@@ -116,17 +144,18 @@ def _configure(engine: sa.Engine) -> None:
         sa.event.listen(engine, "connect", _postgresql_connection)
 
 
-def _sqlite_connection(connection: Any, _record: Any) -> None:
+def _sqlite_connection(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # transactions are begun by _sqlite_begin alone
     cursor = connection.cursor()
     for pragma in (
         "PRAGMA synchronous=FULL",
         "PRAGMA foreign_keys=ON",
-        f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}",
+        f"PRAGMA busy_timeout={int(_BUSY_TIMEOUT_S * 1000)}",
         f"PRAGMA wal_autocheckpoint={_WAL_PAGES}",
     ):
         cursor.execute(pragma)
     cursor.close()
+    file.remember(connection, record)
 
 
 def _sqlite_begin(connection: sa.Connection) -> None:
@@ -137,13 +166,15 @@ def _sqlite_begin(connection: sa.Connection) -> None:
 
 
 def _postgresql_connection(connection: Any, _record: Any) -> None:
-    # An acknowledged begin that is lost in a crash of the server is a second send (protocol F18).
+    # An acknowledged begin that is lost in a crash of the server is a second send (protocol F18). What a transaction
+    # needs of synchronous_commit it says itself: see `transaction`.
     with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")
-        fsync, commit = cursor.fetchone()
-        if commit in ("off", "local"):
-            cursor.execute("SET synchronous_commit TO on")
+        cursor.execute("SELECT current_setting('fsync'), pg_backend_pid()")
+        fsync, server_process = cursor.fetchone()
     connection.commit()
+    if server_process != connection.info.backend_pid:
+        # A pooler stands between: what is prepared in one session may be asked of another.
+        connection.prepare_threshold = None
     if fsync != "on":
         raise LedgerError(
             "the database runs with fsync=off: it may forget an acknowledged begin; a ledger refuses that"
@@ -160,8 +191,10 @@ def _prepare_file(engine: sa.Engine, create: bool) -> None:
         return
     if not path.exists():
         _make_file(path)
+    file.refuse_without_log(path)
     _enter_wal(engine)
     _create_if_empty(engine)
+    file.refuse_damage(engine.execution_options(**{READS: True}))
 
 
 def database_file(engine: sa.Engine) -> Path | None:
@@ -202,11 +235,17 @@ def _enter_wal(engine: sa.Engine) -> None:
             mode = raw.driver_connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]  # type: ignore[union-attr]
         finally:
             raw.close()
-    except sa.exc.SQLAlchemyError:
-        raise LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True) from None
+    except sa.exc.SQLAlchemyError as problem:
+        raise _unusable(problem.orig if isinstance(problem, sa.exc.DBAPIError) else None) from None
     except Exception as problem:
         if type(problem).__module__ != "sqlite3":
             raise
-        raise LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True) from None
+        raise _unusable(problem) from None
     if str(mode).lower() != "wal":
         raise LedgerError("the ledger's file does not take write-ahead mode here: put it on a local disk")
+
+
+def _unusable(problem: BaseException | None) -> LedgerError:
+    if file.is_damage(problem):
+        return LedgerError(file.DAMAGED)
+    return LedgerUnavailable("the ledger's file cannot be opened for writing", certain=True)

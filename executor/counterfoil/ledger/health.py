@@ -102,15 +102,15 @@ def _postgresql(connection: sa.Connection) -> Health:
         "SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'"
     ).scalar()
     settings["synchronous_commit_configured"] = str(configured)
+    if settings["synchronous_commit"] in ("off", "local"):
+        settings["synchronous_commit"] = "on"  # each transaction of the ledger raises it: see `transaction`
     problems = []
     if settings["fsync"] != "on":
         problems.append("fsync is off: the server may forget an acknowledged begin")
-    if settings["synchronous_commit"] in ("off", "local"):
-        problems.append(f"synchronous_commit is {settings['synchronous_commit']}: an acknowledged begin may be lost")
     remarks = []
     if configured in ("off", "local"):
         remarks.append(
-            f"the server or role sets synchronous_commit to {configured}; the ledger's connections undo that"
+            f"the server or role sets synchronous_commit to {configured}; the ledger's transactions undo that"
         )
     if settings["full_page_writes"] != "on":
         remarks.append("full_page_writes is off: safe only on a file system that never tears a page")

@@ -28,10 +28,9 @@ from counterfoil.changes import (
     SettleReturned,
 )
 from counterfoil.clock import Clock, SystemClock
-from counterfoil.effect import MICROSECONDS, Row, Verdict
+from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.ledger import proofs
-from counterfoil.ledger.connect import READS
+from counterfoil.ledger import notices, proofs
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
@@ -53,6 +52,7 @@ class Ledger:
         clock_margin_s: seconds by which the clocks of hosts and ledger may differ; added wherever absence or a
             retention is judged.
         patience_s: seconds for which a record write is repeated while the database is away.
+        on_incident: told of each incident once it is written; it must not raise.
     """
 
     def __init__(
@@ -62,14 +62,15 @@ class Ledger:
         clock: Clock | None = None,
         clock_margin_s: float = 2.0,
         patience_s: float | None = None,
+        on_incident: Callable[[Incident], None] | None = None,
     ) -> None:
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
         self.margin_us = round(clock_margin_s * MICROSECONDS)
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
-        self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
         self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
+        self._on_incident = on_incident
 
     # ------------------------------------------------------------ reading
 
@@ -90,11 +91,7 @@ class Ledger:
         return (self.clock.boot_id, self.clock.boot_us()) if self._host_time else (None, None)
 
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
-        try:
-            with self._readers.connect() as connection:
-                return question(connection)
-        except sa.exc.SQLAlchemyError:
-            raise LedgerUnavailable("the ledger's database does not answer", certain=True) from None
+        return self._transactions.read(question)
 
     def _select(self, connection: sa.Connection, where: Any, *, lock: bool = False) -> Row | None:
         now = self.clock.wall_us() if self._host_time else None
@@ -137,7 +134,8 @@ class Ledger:
             Busy: another transaction holds the effect for longer than `wait_s`.
             LedgerUnavailable: the database does not answer; nothing was begun.
         """
-        return Joint.opened(self.engine, self._transactions, self._change, begin, wait_s=wait_s, timeout_s=timeout_s)
+        tell = self._on_incident
+        return Joint.begun(self._transactions, self._change, begin, wait_s=wait_s, timeout_s=timeout_s, tell=tell)
 
     def undone(self, begin: Begin, closing: SettleClosed) -> Answer:
         """Write down that what `begin` began came to nothing, if it did (see `joint.undone`). Raises as `apply`."""
@@ -145,11 +143,20 @@ class Ledger:
 
     def is_under_way(self, effect_id: str) -> bool:
         """Whether an effect that no reading sees was begun in a transaction that is still open (see `joint`)."""
-        return is_under_way(self.engine, effect_id)
+        return is_under_way(self._transactions, effect_id)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
-        return self._transactions.write(work)
+
+        def noticed(connection: sa.Connection) -> tuple[T, list[Incident]]:
+            raised = notices.fresh(connection)
+            return work(connection), raised
+
+        result, raised = self._transactions.write(noticed)
+        if self._on_incident is not None:
+            for incident in raised:
+                self._on_incident(incident)
+        return result
 
     def _change(self, connection: sa.Connection, change: Change) -> Answer:
         if isinstance(change, Begin) and change.fresh:
@@ -192,7 +199,9 @@ class Ledger:
 
     def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
         if proofs.distrust_keys(connection, row):
-            self._incident(connection, row, "provider_key_unused", {"attempt": attempt}, row.now)
+            self._incident(
+                connection, row, "provider_key_unused", {"attempt": attempt, "provider_key": row.provider_key}, row.now
+            )
 
     def _insert(self, connection: sa.Connection, begin: Begin) -> Row | None:
         """Insert the effect as unknown; None when another was there before."""
@@ -202,7 +211,7 @@ class Ledger:
         if not self._host_time:  # the row was made as distances from zero: the server adds its own time
             columns |= {name: _SERVER_NOW + columns[name] for name in INSTANTS if columns[name] is not None}
         insert = (sqlite if self._is_sqlite else postgresql).insert(effects)
-        statement = insert.values(columns).on_conflict_do_nothing(index_elements=["key"]).returning(*COLUMNS)
+        statement = insert.values(columns).on_conflict_do_nothing().returning(*COLUMNS)
         made = connection.execute(statement).mappings().first()
         if made is None:
             return None
@@ -244,8 +253,7 @@ class Ledger:
     # ------------------------------------------------------------ incidents, sightings, the sweep
 
     def _incident(self, connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any], at: int) -> None:
-        values = {"key": row.key, "effect_id": row.id, "tenant": row.tenant, "tool": row.tool}
-        connection.execute(sa.insert(incidents), values | {"kind": kind, "detail": detail, "at": at})
+        notices.enter(connection, row, kind, detail, at)
 
     def raise_incident(self, row: Row, kind: str, detail: dict[str, Any]) -> bool:
         """Raise an incident about an effect, unless one of this kind is open; True when it was raised."""
@@ -280,30 +288,45 @@ class Ledger:
             chosen = sa.select(effects.c.key).where(due).order_by(effects.c.look_at).limit(limit)
             if not self._is_sqlite:
                 chosen = chosen.with_for_update(skip_locked=True)
-            taking = sa.update(effects).where(effects.c.key.in_(chosen)).values(look_at=now + claim_us)
+            mine = effects.c.key.in_(sa.select(chosen.cte("chosen").c.key))
+            taking = sa.update(effects).where(mine).values(look_at=now + claim_us)
             rows = connection.execute(taking.returning(*COLUMNS)).mappings().all()
             return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
 
         return self.write(work)
+
+    def give_back(self, taken: Sequence[Row]) -> None:
+        """Let others look at once at what was taken and not looked at. What has changed since stays as it is."""
+
+        def work(connection: sa.Connection) -> None:
+            now = self._time(connection)
+            for row in sorted(taken, key=lambda row: row.key):
+                unchanged = (effects.c.key == row.key) & (effects.c.look_at == row.look_at)
+                connection.execute(sa.update(effects).where(unchanged).values(look_at=now))
+
+        if taken:
+            self.write(work)
 
     def review(self, tenant: str, *, limit: int = 100) -> int:
         """Raise the incident `doubt_left` for doubts that are older than their review time and have none; how many."""
 
         def work(connection: sa.Connection) -> int:
             now = self._time(connection)
-            raised = sa.exists().where(
-                incidents.c.key == effects.c.key,
-                incidents.c.kind == "doubt_left",
-                incidents.c.at >= effects.c.review_at,
-            )
-            left = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & (effects.c.review_at <= now) & ~raised
-            asked = sa.select(*COLUMNS).where(left & (effects.c.tenant == tenant)).limit(limit)
-            rows = [to_row(one, now) for one in connection.execute(asked).mappings().all()]
+            rows = notices.unreviewed(connection, tenant, now, limit)
             for row in rows:
-                self._incident(connection, row, "doubt_left", {"attempts": row.attempts, "looks": row.looks}, now)
+                self._incident(connection, row, "doubt_left", notices.doubt(connection, row), now)
             return len(rows)
 
         return self.write(work)
+
+    def close_incident(self, number: int, tenant: str | None, *, by: str, why: str) -> Incident | None:
+        """Close an incident with a person's name and reason; None when there is none of this number.
+
+        One that is closed stays as it was closed. `tenant` None: whosever it is. Raises as `apply` does.
+        """
+        return self.write(
+            lambda connection: notices.close(connection, number, tenant, by=by, why=why, at=self._time(connection))
+        )
 
     def _time(self, connection: sa.Connection) -> int:
         if self._host_time:

@@ -43,7 +43,9 @@ def own_evidence(connection: sa.Connection, row: Row, look: SettleLook) -> Settl
         left = [name for name in found.references if name not in others]
         listed = found.complete and found.count == len(set(found.references))
         if left or not listed:
-            return replace(look, found=None, value=None, unclear="a similar one exists and is no proof")
+            return replace(
+                look, found=None, value=None, unclear="a similar one exists and is no proof", cause="look_alike"
+            )
         return replace(look, found=None, value=None)
     if others or claim_references(connection, row, found.references):
         return replace(look, found=None, value=None, unclear="what was found belongs to another effect")

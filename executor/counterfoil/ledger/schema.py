@@ -82,6 +82,8 @@ effects = sa.Table(
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.CheckConstraint("verdict IN ('no_effect', 'effect_unknown', 'effect_applied')", name="verdict"),
     sa.CheckConstraint("(verdict = 'effect_unknown') = (open_attempts <> 0)", name="open_attempts"),
+    # No doubt can be forgotten: each has a time for its next look, and one at which a person is told.
+    sa.CheckConstraint("verdict <> 'effect_unknown' OR (look_at IS NOT NULL AND review_at IS NOT NULL)", name="doubt"),
     sa.Index("ix_effects_due", "look_at", sqlite_where=sa.text("look_at IS NOT NULL"),
              postgresql_where=sa.text("look_at IS NOT NULL")),
     sa.Index("ix_effects_created_at", "created_at"),
@@ -134,6 +136,7 @@ incidents = sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("closed_at", sa.BigInteger),
     sa.Column("closed_by", sa.Text),
+    sa.Column("closed_why", sa.Text),
 )
 
 tools = sa.Table(

@@ -1,42 +1,92 @@
 """One transaction of the ledger's own, tried again while the database is passingly in the way.
 
 Before COMMIT nothing counts, so what fails there surely came to nothing. A COMMIT whose reply is lost may have counted:
-the work is done again, and must recognise what it wrote. Driver messages are never rendered or chained: they carry
-hosts, parameters and rows.
+the work is done again, and must recognise what it wrote. Every wait (for a turn, a lock, a connection) ends with the
+patience. Driver messages are never rendered or chained: they carry hosts, parameters and rows.
 """
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import sqlalchemy as sa
 import tenacity
 
-from counterfoil.errors import LedgerUnavailable
+from counterfoil.errors import LedgerError, LedgerUnavailable
+from counterfoil.ledger import file
+from counterfoil.ledger.connect import READS
 
 T = TypeVar("T")
 
 PATIENCE_S = 5.0
-TRANSIENT_STATES = frozenset({"40001", "40P01", "55P03"})
+_LOCK_NOT_AVAILABLE = "55P03"
+TRANSIENT_STATES = frozenset({"40001", "40P01", _LOCK_NOT_AVAILABLE})
+READ_ONLY_STATE = "25006"
+_NOT_WRITTEN = "the ledger's database cannot be written to"
+# SQLite's own waiting gives up polling often after a moment, and starves beside a writer that hardly ever lets go.
+_SQLITE_POLLS_S = (0.0005, 0.004)
+# Of this transaction alone: a setting of the session is another client's, or nobody's, behind a pooler. An acknowledged
+# begin that is lost in a crash of the server is a second send (protocol F18); a lock is not waited for without end.
+_SETTINGS = sa.text(
+    "SELECT set_config('lock_timeout', :wait_ms, true), CASE WHEN current_setting('synchronous_commit') "
+    "IN ('off', 'local') THEN set_config('synchronous_commit', 'on', true) END"
+)
 
 
 class Transient(Exception):
     """The transaction surely came to nothing and may be tried again as it is."""
 
 
+class Busy(Exception):
+    """Another transaction holds what this one needs (on SQLite: the ledger) for longer than was waited."""
+
+
 class _CommitInDoubt(Exception):
     """The reply to COMMIT was lost: it may have counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[T]):
+    """A transaction that is left open, and what was done in it so far. Close it whatever happens."""
+
+    connection: sa.Connection
+    transaction: sa.RootTransaction
+    result: T
+    _open: ExitStack
+
+    def close(self) -> None:
+        """Roll back what is not committed, and give connection and turn back. Never raises for the database."""
+        with suppress(sa.exc.SQLAlchemyError):
+            self._open.close()
+
+
 class Transactions:
-    """Write transactions of one engine. On SQLite they take turns within the process, which is fairer than its lock."""
+    """Transactions of one engine. On SQLite writers take turns within the process, which is fairer than its lock."""
 
     def __init__(self, engine: sa.Engine, patience_s: float) -> None:
         self._engine = engine
+        self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
         self._patience_s = patience_s
-        self._turn = threading.Lock() if engine.dialect.name == "sqlite" else None
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        # On SQLite a transaction is begun by `_take_lock`, not by the engine: it waits with this object's patience.
+        self._writers = engine.execution_options(**{READS: True}) if self._is_sqlite else engine
+        self._turn = threading.Lock()
+        self._unfit: str | None = None
+
+    def read(self, question: Callable[[sa.Connection], T]) -> T:
+        """Ask a question outside any transaction, again while the database is passingly away.
+
+        Raises:
+            LedgerUnavailable: it does not answer.
+        """
+        away = "the ledger's database does not answer"
+        return self._patiently(lambda _: self._asked(question), away, self._patience_s)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way.
@@ -45,18 +95,36 @@ class Transactions:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
                 not be asked again (`certain=False`).
         """
+        return self._patiently(lambda until: self._transaction(work, until), _NOT_WRITTEN, self._patience_s)
+
+    def open(self, work: Callable[[sa.Connection], T], wait_s: float) -> Opened[T]:
+        """Run `work` in a transaction that is left open: it is committed with `Opened.transaction`, or closed.
+
+        It waits for others for at most `wait_s`, and is tried again while the database is passingly away, for no longer
+        than any other.
+
+        Raises:
+            Busy: another transaction is in the way for longer; nothing was begun.
+            LedgerUnavailable: the database does not answer; nothing was begun.
+        """
+        until = time.monotonic() + wait_s
+        return self._patiently(lambda _: self._opened(work, until), _NOT_WRITTEN, min(wait_s, self._patience_s))
+
+    def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float) -> T:
         in_doubt = False
+        until = time.monotonic() + patience_s
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
             wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=tenacity.stop_after_delay(self._patience_s) | tenacity.stop_after_attempt(200),
+            stop=tenacity.stop_after_delay(patience_s) | tenacity.stop_after_attempt(200),
             reraise=True,
         )
         try:
             for attempt in trying:
                 with attempt:
                     try:
-                        return self._transaction(work)
+                        self._refuse_unfit()
+                        return trial(until)
                     except _CommitInDoubt:
                         in_doubt = True
                         raise
@@ -64,31 +132,48 @@ class Transactions:
             pass
         except LedgerUnavailable as refused:
             raise LedgerUnavailable(str(refused), certain=refused.certain and not in_doubt) from None
-        raise LedgerUnavailable("the ledger's database cannot be written to", certain=not in_doubt) from None
+        except LedgerError as unfit:  # a new connection saw a server that may forget what it acknowledged
+            raise LedgerUnavailable(str(unfit), certain=not in_doubt) from None
+        raise LedgerUnavailable(away, certain=not in_doubt) from None
 
-    def take_turn(self, wait_s: float) -> bool:
-        """Wait for this process's turn to write, for a transaction that is held open; give it back with `give_turn`."""
-        return self._turn is None or self._turn.acquire(timeout=max(0.0, wait_s))
+    def _asked(self, question: Callable[[sa.Connection], T]) -> T:
+        try:
+            with self._readers.connect() as connection:
+                return question(connection)
+        except sa.exc.SQLAlchemyError as problem:
+            raise self.passing(problem) from None
 
-    def give_turn(self) -> None:
-        """The end of a turn that was taken."""
-        if self._turn is not None:
-            self._turn.release()
-
-    def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
-        if self._turn is not None and not self._turn.acquire(timeout=self._patience_s):
+    def _transaction(self, work: Callable[[sa.Connection], T], until: float) -> T:
+        if not self._is_sqlite:
+            return self._in_turn(work, until)
+        if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Transient
         try:
-            return self._in_turn(work)
+            return self._in_turn(work, until)
         finally:
-            if self._turn is not None:
-                self._turn.release()
+            self._turn.release()
 
-    def _in_turn(self, work: Callable[[sa.Connection], T]) -> T:
+    def _opened(self, work: Callable[[sa.Connection], T], until: float) -> Opened[T]:
+        try:
+            with ExitStack() as stack:
+                if self._is_sqlite:
+                    if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+                        raise Busy
+                    stack.callback(self._turn.release)
+                connection = stack.enter_context(self._writers.connect())
+                transaction = connection.begin()
+                self._made_ready(connection, until)
+                result = work(connection)
+                return Opened(connection, transaction, result, stack.pop_all())
+        except sa.exc.SQLAlchemyError as problem:
+            raise (Busy() if _is_held(problem) else self.passing(problem)) from None
+
+    def _in_turn(self, work: Callable[[sa.Connection], T], until: float) -> T:
         committed: list[T] = []
         try:
-            with self._engine.connect() as connection:
+            with self._writers.connect() as connection:
                 transaction = connection.begin()
+                self._made_ready(connection, until)
                 result = work(connection)
                 try:
                     transaction.commit()
@@ -98,20 +183,65 @@ class Transactions:
                 committed.append(result)
         except sa.exc.SQLAlchemyError as problem:
             if not committed:  # after COMMIT, a connection that breaks while it is given back changes nothing
-                raise passing(problem) from None
+                raise self.passing(problem) from None
         return committed[0]
 
+    def _made_ready(self, connection: sa.Connection, until: float) -> None:
+        if self._is_sqlite:
+            _take_lock(connection, until)
+            self._unfit = self._unfit or file.changed(connection)
+            self._refuse_unfit()
+        else:
+            wait_ms = max(1, round((until - time.monotonic()) * 1000))
+            connection.execute(_SETTINGS, {"wait_ms": str(wait_ms)})
 
-def passing(problem: sa.exc.SQLAlchemyError) -> Exception:
-    """Before COMMIT nothing counts: passing troubles are tried again, lasting ones are said at once."""
+    def _refuse_unfit(self) -> None:
+        if self._unfit is not None:
+            raise LedgerUnavailable(self._unfit, certain=True)
+
+    def passing(self, problem: sa.exc.SQLAlchemyError) -> Exception:
+        """Before COMMIT nothing counts: passing troubles are tried again, lasting ones are said at once."""
+        original = getattr(problem, "orig", None)
+        if isinstance(problem, sa.exc.TimeoutError) or getattr(problem, "connection_invalidated", False):
+            return Transient()
+        state = getattr(original, "sqlstate", None)
+        if state == READ_ONLY_STATE:
+            # After a change of primaries, connections to the old one go on: only new ones lead to the new one.
+            self._engine.dispose()
+        if state in TRANSIENT_STATES or state == READ_ONLY_STATE:
+            return Transient()
+        name = getattr(original, "sqlite_errorname", "") or ""
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return Transient()
+        if file.is_damage(original):
+            # What a damaged file does not show may be there: nothing is begun on it, and nothing is told from it.
+            self._unfit = file.DAMAGED
+            return LedgerUnavailable(file.DAMAGED, certain=True)
+        if isinstance(problem, sa.exc.OperationalError) and not name:
+            return Transient()
+        return LedgerUnavailable("the ledger's database refuses to write", certain=True)
+
+
+def _is_held(problem: sa.exc.SQLAlchemyError) -> bool:
     original = getattr(problem, "orig", None)
-    if isinstance(problem, sa.exc.TimeoutError) or getattr(problem, "connection_invalidated", False):
-        return Transient()
-    if getattr(original, "sqlstate", None) in TRANSIENT_STATES:
-        return Transient()
     name = getattr(original, "sqlite_errorname", "") or ""
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Transient()
-    if isinstance(problem, sa.exc.OperationalError) and not name:
-        return Transient()
-    return LedgerUnavailable("the ledger's database refuses to write", certain=True)
+    return getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE or name.startswith("SQLITE_BUSY")
+
+
+def _take_lock(connection: sa.Connection, until: float) -> None:
+    """Begin as a writer. A transaction that reads first and writes later could be refused half-way."""
+    before_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            except sa.exc.OperationalError as problem:
+                name = getattr(problem.orig, "sqlite_errorname", "") or ""
+                if not name.startswith("SQLITE_BUSY") or time.monotonic() >= until:
+                    raise
+            else:
+                return
+            time.sleep(random.uniform(*_SQLITE_POLLS_S))  # noqa: S311 - jitter, no secret
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={before_ms}")

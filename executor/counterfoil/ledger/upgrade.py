@@ -6,6 +6,7 @@ package of their own, which Alembic finds by name; both are loaded only when the
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Change: TypeAlias = Callable[[sa.Connection], str | None]
 
 SCRIPTS: Final = "counterfoil_migrations:"
+_log = logging.getLogger("counterfoil")
 _LOCK_WAIT_MS: Final = 60_000
 _OPENING_S: Final = 10.0
 
@@ -122,8 +124,7 @@ def _changed(ledger: str, change: Change) -> str | None:
             engine = engine.execution_options(isolation_level="READ COMMITTED")
         with engine.begin() as connection:  # on SQLite this waits for the write lock
             if connection.dialect.name == "postgresql":
-                # It ends with the transaction, so it is good behind a pooler that shares sessions, too.
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(schema.UPGRADE_LOCK)))
+                _take_turn(connection)
             return change(connection)
     except sa.exc.SQLAlchemyError:
         raise LedgerUnavailable(
@@ -138,6 +139,13 @@ def _changed(ledger: str, change: Change) -> str | None:
         ) from None
     finally:
         engine.dispose()
+
+
+def _take_turn(connection: sa.Connection) -> None:
+    """The lock ends with the transaction, so it is good behind a pooler that shares sessions, too."""
+    if not connection.execute(sa.select(sa.func.pg_try_advisory_xact_lock(schema.UPGRADE_LOCK))).scalar():
+        _log.warning("another process changes the ledger's tables: waiting for it")
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(schema.UPGRADE_LOCK)))
 
 
 def _make_file(engine: sa.Engine) -> None:

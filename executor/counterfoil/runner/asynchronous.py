@@ -19,9 +19,8 @@ from counterfoil.attempt import Effect, running
 from counterfoil.changes import Applied
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.failure import name_of
 from counterfoil.runner.blocking import BlockingShell
-from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke
+from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke, of_failed_look
 from counterfoil.runner.transactional import transact_async
 from counterfoil.runner.worker import Deadline, Running
 from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write
@@ -194,7 +193,7 @@ async def _heard(coroutine: Coroutine[Any, Any, Any], effect: Effect) -> Evidenc
         with running(effect):
             return as_evidence(await coroutine)
     except Exception as problem:  # noqa: BLE001 - a look that fails is unclear
-        return Unclear(f"the postcondition raised {name_of(type(problem))}")
+        return of_failed_look(problem)
 
 
 def _in_loop_soon(loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:

@@ -30,9 +30,11 @@ from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
+from counterfoil.runner.incidents import OnIncident, listener
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
 from counterfoil.runner.shell import NO_ROW, Job, Observer, Site
+from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
 from counterfoil.telling import RETRY_SOON_S, under_way
@@ -92,6 +94,7 @@ class Core:
         clock: Clock | None = None,
         clock_margin_s: float = 2.0,
         observer: Observer | None = None,
+        on_incident: OnIncident | None = None,
         attempts_max: int = 64,
         random: Random | None = None,
     ) -> None:
@@ -105,6 +108,8 @@ class Core:
             clock: a settable clock for tests; the ledger then takes its time from it too.
             clock_margin_s: seconds by which the clocks of hosts and ledger may differ.
             observer: told of each step before and after it.
+            on_incident: told of each incident that this executor raises, after it is written, in the thread that wrote
+                it. What it raises is logged. A crash may lose a telling; `audit.incidents()` has them all.
             attempts_max: how many tool functions may run at once here, overrun ones included.
             random: the source of jitter; for tests.
 
@@ -119,8 +124,11 @@ class Core:
         self._secret = secret
         self._clock = clock or SystemClock()
         self._owns_engine = isinstance(ledger, str)
+        listener(on_incident)
         self._engine = open_engine(ledger)
-        self._ledger = Ledger(self._engine, clock=self._clock, clock_margin_s=clock_margin_s)
+        self._ledger = Ledger(
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=listener(on_incident)
+        )
         self._sightings = Sightings(self._ledger)
         self._site = Site(
             ledger=self._ledger,
@@ -311,6 +319,12 @@ class Core:
 
     def _job_for(self, row: Row) -> Job:
         return Job(tool=self._tools[row.tool], effect_id=row.id, actor="reconcile")
+
+    def _watch(self, interval_s: float, claim_s: float) -> Watch:
+        return Watch(
+            self._ledger, self._lookable(), self._tenant,
+            interval_s=interval_s, claim_s=claim_s, random=self._site.random,
+        )  # fmt: skip
 
     def _lookable(self) -> list[str]:
         return [name for name, one in self._tools.items() if one.postcondition_function is not None]

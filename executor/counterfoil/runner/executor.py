@@ -8,7 +8,8 @@ decides on what has changed since.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
@@ -16,13 +17,16 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from counterfoil import looking
-from counterfoil.effect import Row, Verdict
+from counterfoil.effect import Incident, Row, Verdict
+from counterfoil.errors import LedgerError, LedgerUnavailable
 from counterfoil.observe import Observation
-from counterfoil.reconcile import Reconciled, review, sweep
+from counterfoil.reconcile import CLAIM_S, Reconciled, never, review, sweep, unwritten
 from counterfoil.runner.asynchronous import AsyncShell
 from counterfoil.runner.blocking import BlockingShell
 from counterfoil.runner.core import LEDGER_THREADS, Core
+from counterfoil.runner.incidents import close_incident
 from counterfoil.runner.resolve import resolve
+from counterfoil.runner.watch import INTERVAL_S, Told
 from counterfoil.tool import Tool
 
 __all__ = ["AsyncExecutor", "Executor", "resolve"]
@@ -86,11 +90,69 @@ class Executor(Core):
         Raises:
             LedgerError: the ledger does not answer.
         """
+        return self._reconciled(limit, CLAIM_S, never)
+
+    def watch(
+        self,
+        *,
+        stop: threading.Event | None = None,
+        interval_s: float = INTERVAL_S,
+        limit: int = 100,
+        claim_s: float = CLAIM_S,
+        told: Told | None = None,
+    ) -> Reconciled:
+        """Reconcile round after round until `stop` is set; what all rounds did together. It never sends.
+
+        Any number of processes and hosts may watch one ledger. A ledger that is away is waited for. When `stop` is set,
+        the look under way is finished and written, and what was taken and not looked at is given back.
+
+        Args:
+            stop: ends the watch; None: it goes on for ever.
+            interval_s: between two rounds it sleeps until the next look is due, and at most so many seconds.
+            limit: at most so many looks in one round.
+            claim_s: for so many seconds other watchers leave alone what this one has taken. If this process dies, they
+                take it over after that. Let it be longer than a look takes.
+            told: called after each round.
+
+        Raises:
+            UsageError: a time that is no finite number of seconds above 0.
+        """
+        stop = stop or threading.Event()
+        watch = self._watch(interval_s, claim_s)
+        while not stop.is_set():
+            try:
+                seen = watch.looked(self._reconciled(limit, claim_s, stop.is_set))
+            except LedgerError as problem:
+                seen = watch.away(problem)
+            if told is not None:
+                told(seen)
+            self._clock.wait(stop, seen.pause_s)
+        return watch.total
+
+    def _reconciled(self, limit: int, claim_s: float, stopped: Callable[[], bool]) -> Reconciled:
         done = Reconciled()
-        for row in sweep(self._ledger, self._lookable(), self._tenant, limit):
-            answer = BlockingShell(self._site, self._job_for(row)).run(looking.settle_doubt(row))
-            done = done.with_look(row, answer.row)
+        for row in sweep(self._ledger, self._lookable(), self._tenant, limit, claim_s=claim_s, stopped=stopped):
+            try:
+                after = BlockingShell(self._site, self._job_for(row)).run(looking.settle_doubt(row)).row
+            except LedgerUnavailable:
+                unwritten(self._ledger, row)
+                after = None
+            done = done.with_look(row, after)
         return review(self._ledger, self._tenant, done)
+
+    def close_incident(self, number: int, *, by: str, why: str) -> Incident:
+        """Close an incident that a person has seen to. One that is closed stays as it was closed first.
+
+        Args:
+            number: the incident's number.
+            by: the person's name.
+            why: the reason, for the record.
+
+        Raises:
+            UsageError: a name or reason is missing; no incident of this tenant has the number.
+            LedgerError: the ledger cannot be written to.
+        """
+        return close_incident(self._ledger, self._tenant, number, by=by, why=why)
 
     def resolve(
         self, effect_id: str, verdict: Verdict | str, *, by: str, why: str, version: int, value: Any = None
@@ -157,14 +219,56 @@ class AsyncExecutor(Core):
 
     async def reconcile(self, *, limit: int = 100) -> Reconciled:
         """See `Executor.reconcile`."""
+        return await self._reconciled(limit, CLAIM_S, never)
+
+    async def watch(
+        self,
+        *,
+        stop: asyncio.Event | None = None,
+        interval_s: float = INTERVAL_S,
+        limit: int = 100,
+        claim_s: float = CLAIM_S,
+        told: Told | None = None,
+    ) -> Reconciled:
+        """See `Executor.watch`. A cancellation ends it too; a record that is being written is completed first."""
+        loop = asyncio.get_running_loop()
+        stop = stop or asyncio.Event()
+        watch = self._watch(interval_s, claim_s)
+        stopped = loop.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                try:
+                    done = await self._reconciled(limit, claim_s, stop.is_set)
+                    seen = await loop.run_in_executor(self._threads, watch.looked, done)
+                except LedgerError as problem:
+                    seen = watch.away(problem)
+                if told is not None:
+                    told(seen)
+                await self._clock.wait_async(stopped, seen.pause_s)
+        finally:
+            stopped.cancel()
+        return watch.total
+
+    async def _reconciled(self, limit: int, claim_s: float, stopped: Callable[[], bool]) -> Reconciled:
         loop = asyncio.get_running_loop()
         done = Reconciled()
-        due = sweep(self._ledger, self._lookable(), self._tenant, limit)
+        due = sweep(self._ledger, self._lookable(), self._tenant, limit, claim_s=claim_s, stopped=stopped)
         while (row := await loop.run_in_executor(self._threads, next, due, None)) is not None:
             shell = AsyncShell(self._site, self._job_for(row), self._threads)
-            answer = await shell.run(looking.settle_doubt(row))
-            done = done.with_look(row, answer.row)
+            try:
+                after = (await shell.run(looking.settle_doubt(row))).row
+            except LedgerUnavailable:
+                await loop.run_in_executor(self._threads, unwritten, self._ledger, row)
+                after = None
+            done = done.with_look(row, after)
         return await loop.run_in_executor(self._threads, review, self._ledger, self._tenant, done)
+
+    async def close_incident(self, number: int, *, by: str, why: str) -> Incident:
+        """See `Executor.close_incident`."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._threads, lambda: close_incident(self._ledger, self._tenant, number, by=by, why=why)
+        )
 
     async def resolve(
         self, effect_id: str, verdict: Verdict | str, *, by: str, why: str, version: int, value: Any = None

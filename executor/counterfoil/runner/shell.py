@@ -21,8 +21,8 @@ from counterfoil.attempt import Effect, Gate, GateState, running
 from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleClosed, SettleLook, SettleReturned
 from counterfoil.clock import Clock
 from counterfoil.effect import Absent, Evidence, Found, Lost, NeverSent, Refused, Returned, Row, Unclear, Verdict
-from counterfoil.errors import LedgerUnavailable
-from counterfoil.failure import classify, explicit_chain, name_of
+from counterfoil.errors import Forbidden, LedgerUnavailable
+from counterfoil.failure import classify, explicit_chain, name_of, status_of
 from counterfoil.flow import settling
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.backlog import Backlog
@@ -292,7 +292,7 @@ class Shell:
             with running(effect):
                 evidence = completed(function(effect))
         except BaseException as problem:  # noqa: BLE001 - a look that fails is unclear
-            evidence = Unclear(f"the postcondition raised {name_of(type(problem))}")
+            evidence = of_failed_look(problem)
         answer(as_evidence(evidence))
 
     def asked(self, row: Row, evidence: Evidence, boot: tuple[str | None, int | None], took_s: float) -> Asked:
@@ -306,8 +306,8 @@ class Shell:
                 bare: Found[None] = Found(None, reference=found.references or None, count=found.count,
                                           complete=found.complete, matches=found.matches)  # fmt: skip
                 look = replace(look, found=bare, value=kept)
-            case Unclear(reason):
-                look = replace(look, unclear=str(reason)[:REASON_MAX] or "unclear")
+            case Unclear(reason, cause):
+                look = replace(look, unclear=str(reason)[:REASON_MAX] or "unclear", cause=cause)
             case Absent():
                 pass
             case _:
@@ -323,6 +323,14 @@ def _interrupt(problem: BaseException) -> BaseException | None:
 def invoke(tool: Tool[Any, Any], effect: Effect, values: Mapping[str, Any]) -> Any:
     """Call the tool's function with its arguments by name."""
     return tool.function(effect, **values) if tool.takes_effect else tool.function(**values)
+
+
+def of_failed_look(problem: BaseException) -> Unclear:
+    """What a postcondition that raised tells: never absence; and whether its credential is to blame, by a status."""
+    status = 403 if isinstance(problem, Forbidden) else status_of(problem)
+    reason = f"the postcondition raised {name_of(type(problem))}"
+    told = reason if status is None else f"{reason} with the status {status}"
+    return Unclear(told, "look_forbidden" if status in (401, 403) else None)
 
 
 def as_evidence(answer: Any) -> Evidence:

@@ -20,8 +20,8 @@ from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row, V
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, name_of
 from counterfoil.flow import settling
-from counterfoil.ledger.joint import Busy, Joint, Undone
-from counterfoil.ledger.transaction import PATIENCE_S
+from counterfoil.ledger.joint import Joint, Undone
+from counterfoil.ledger.transaction import PATIENCE_S, Busy
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, completed
 from counterfoil.steps import BUSY, FULL, AttemptEnd, Transact, Transacted

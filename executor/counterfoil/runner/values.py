@@ -21,7 +21,7 @@ def stored(value: Any, most_bytes: int) -> StoredValue:
         'its result has 202 bytes, more than the 100 that are kept'
     """
     try:
-        text = json.dumps(to_jsonable_python(value), allow_nan=False)
+        text = json.dumps(_plain(value), allow_nan=False)
     except Exception:  # noqa: BLE001 - a value's own code runs here: whatever it raises, the tool has returned and that counts
         return StoredValue(None, 0, None, "its result is not JSON data and was not kept")
     if len(text) > most_bytes:
@@ -29,3 +29,10 @@ def stored(value: Any, most_bytes: int) -> StoredValue:
         note = f"its result has {len(text)} bytes, more than the {most_bytes} that are kept"
         return StoredValue(None, len(text), digest, note)
     return StoredValue(text, len(text))
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return to_jsonable_python(value)
+    except UnicodeEncodeError:  # a lone surrogate in a name: JSON can escape it
+        return value

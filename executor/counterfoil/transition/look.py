@@ -78,6 +78,7 @@ def _looked(row: Row, change: SettleLook, reading: Reading, detail: Mapping[str,
     looks = row.looks + 1
     if row.verdict is Verdict.EFFECT_UNKNOWN:
         columns: dict[str, Any] = {"looks": looks, "look_at": next_look(replace(row, looks=looks), reading)}
+        columns["code"] = change.cause or "effect_unknown"
     else:
         verified = row.verified and not change.verifies
         columns = {"looks": looks, "verified": verified}

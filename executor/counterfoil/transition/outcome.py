@@ -17,14 +17,14 @@ from counterfoil.transition.settled import ended, latched, late, value_columns
 
 # What a provider answers to a key it knows, or before it has looked at the request: such a refusal was not stored under
 # the key and speaks for no other attempt (design §3, P2).
-SILENT_STATUSES = frozenset({401, 403, 404, 408, 409, 422, 425, 429})
+SILENT_STATUSES = frozenset({400, 401, 403, 404, 408, 409, 422, 425, 429})
 LEAST_SERVER_ERROR = 500
 
 
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
     attempt, names = change.attempt, () if change.reference is None else (change.reference,)
     added = tuple(name for name in names if name not in row.references)
-    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code}
+    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code, **_unused(change)}
     if change.proof is Proof.SAME_TRANSACTION and not _is_present(row, attempt):
         return Refusal("fence")
     if names:
@@ -59,7 +59,7 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
     attempt, mine = change.attempt, bit(change.attempt)
     if row.verdict is Verdict.EFFECT_APPLIED:
         return Refusal("applied")
-    detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason}
+    detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason, **_unused(change)}
     if not _is_open(row, attempt):
         if row.settled_attempt == attempt and row.proof == change.proof:
             return Repeated()
@@ -113,7 +113,13 @@ def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated 
     lease_ended = ended(row, reading)
     columns = {"lease_until": lease_ended, "code": change.code, "reason": change.reason}
     columns |= {"look_at": next_look(replace(row, lease_until=lease_ended), reading)}
-    return Decision(columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code})
+    return Decision(
+        columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code, **_unused(change)}
+    )
+
+
+def _unused(change: SettleReturned | SettleClosed | SettleLost) -> dict[str, bool]:
+    return {"key_unused": True} if change.key_unused else {}
 
 
 def pushed(row: Row, change: Push, reading: Reading) -> Decision | Repeated | Refusal:

@@ -15,13 +15,14 @@ UNDECLARED_GRACE_US = 60 * MICROSECONDS
 
 
 def next_look(row: Row, reading: Reading) -> int:
-    """When an unknown effect is looked at next, in microseconds: doubling from 1 s to 10 min, slower after review.
+    """When an unknown effect is looked at next, in microseconds: each time as long again as the doubt is old, from 1 s
+    to 10 min, slower after review.
 
     Not before the lease ends, and soon after the instant at which absence begins to prove.
     """
     now = reading.now
     reviewed = row.review_at is not None and now > row.review_at
-    pause = min(FIRST_US << min(row.looks, 20), REVIEWED_SLOWEST_US if reviewed else SLOWEST_US)
+    pause = min(max(FIRST_US, now - row.begun_at), REVIEWED_SLOWEST_US if reviewed else SLOWEST_US)
     due = max(now + pause, row.lease_until if row.lease_until > now else 0)
     if row.absent_from is not None and now <= row.absent_from < due:
         return row.absent_from + 1

@@ -42,6 +42,10 @@ def effects() -> None:
         sa.CheckConstraint(
             "(verdict = 'effect_unknown') = (open_attempts <> 0)", name=op.f("ck_effects_open_attempts")
         ),
+        sa.CheckConstraint(
+            "verdict <> 'effect_unknown' OR (look_at IS NOT NULL AND review_at IS NOT NULL)",
+            name=op.f("ck_effects_doubt"),
+        ),
         sa.UniqueConstraint("id", name=op.f("uq_effects_id")),
     )
     op.create_index("ix_effects_created_at", "effects", ["created_at"])
@@ -160,6 +164,7 @@ def incidents() -> None:
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("closed_at", sa.BigInteger()),
         sa.Column("closed_by", sa.Text()),
+        sa.Column("closed_why", sa.Text()),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_incidents")),
     )
     op.create_index(op.f("ix_incidents_key"), "incidents", ["key"])

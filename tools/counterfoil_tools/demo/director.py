@@ -168,7 +168,7 @@ def _prepare(ledger: str) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """TERM ends the demo as Ctrl-C does: with its cleaning up."""
+    """TERM, and a terminal that is closed, end the demo as Ctrl-C does: with its cleaning up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -176,11 +176,12 @@ def _interruptible() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -190,7 +191,7 @@ def _undisturbed(ends: ExitStack) -> Iterator[None]:
         yield
     finally:
         main_thread = threading.current_thread() is threading.main_thread()
-        numbers = (signal.SIGINT, signal.SIGTERM) if main_thread else ()
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if main_thread else ()
         before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
         try:
             ends.close()

@@ -124,7 +124,7 @@ class Printer:
             return
         counted = f"The providers count {total.payments} payments and {total.bookings} bookings"
         wanted = f"{EXPECTED_PAYMENTS} payments and {EXPECTED_BOOKINGS} bookings were asked for"
-        end = f"{total.duplicates} too many" if total.duplicates else "nothing was doubled"
+        end = f"{total.duplicates} doubled" if total.duplicates else "nothing was doubled"
         self._say("", self._bold(f"{counted}; {wanted}; {end}."), f"{total.seconds:.1f} s.")
         if not total.right:
             self._say("This is what blind retries do." if total.blindly else "This is not what should have happened.")

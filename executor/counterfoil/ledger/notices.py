@@ -1,0 +1,80 @@
+"""Incidents in the ledger: how they are entered, which doubts are due for one, and how a person closes one.
+
+Owns the statements on `incidents`. Each runs inside a transaction of the ledger's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
+from counterfoil.ledger.rows import COLUMNS, to_row
+from counterfoil.ledger.schema import effects, entries, incidents
+from counterfoil.text import storable
+
+DOUBT_LEFT = "doubt_left"
+_RAISED = "counterfoil_raised"
+
+
+def fresh(connection: sa.Connection) -> list[Incident]:
+    """An empty list for the incidents of the transaction that begins: they are told once it has counted."""
+    raised: list[Incident] = []
+    connection.info[_RAISED] = raised
+    return raised
+
+
+def enter(connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any], at: int) -> None:
+    """Enter an incident about an effect."""
+    values: dict[str, Any] = {"key": row.key, "effect_id": row.id, "tenant": row.tenant, "tool": row.tool}
+    values |= {"kind": kind, "detail": detail, "at": at}
+    made = connection.execute(sa.insert(incidents).values(values).returning(incidents.c.number))
+    connection.info.setdefault(_RAISED, []).append(Incident(made.scalar_one(), row.id, row.tool, kind, detail, at))
+
+
+def unreviewed(connection: sa.Connection, tenant: str, now: int, limit: int) -> list[Row]:
+    """Doubts that are older than their review time and have no incident for it yet, locked.
+
+    Two hosts that review at once must not both raise one: rows that another has locked are left to it, and what it
+    wrote before this one had the lock is seen by asking again.
+    """
+    at = incidents.c.at >= effects.c.review_at
+    raised = sa.exists().where(incidents.c.key == effects.c.key, incidents.c.kind == DOUBT_LEFT, at)
+    # Every unknown effect has a next look: saying so lets the index of what is due serve here too.
+    left = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & effects.c.look_at.is_not(None)
+    left &= (effects.c.tenant == tenant) & (effects.c.review_at <= now)
+    asked = sa.select(*COLUMNS).where(left & ~raised).order_by(effects.c.look_at).limit(limit)
+    if connection.dialect.name != "sqlite":
+        asked = asked.with_for_update(of=effects, skip_locked=True)
+    rows = [to_row(one, now) for one in connection.execute(asked).mappings().all()]
+    told = sa.select(effects.c.key).where(effects.c.key.in_([row.key for row in rows]) & raised)
+    others = {bytes(key) for key in connection.execute(told).scalars()} if rows else set()
+    return [row for row in rows if row.key not in others]
+
+
+def doubt(connection: sa.Connection, row: Row) -> dict[str, Any]:
+    """What a person is told of a doubt that nobody has settled: for how long, how often it was looked at, and why."""
+    last = sa.select(entries.c.detail).where(entries.c.key == row.key).order_by(entries.c.seq.desc()).limit(1)
+    detail = connection.execute(last).scalar() or {}
+    reason = detail.get("reason") or row.reason or ("no look settled it" if row.looks else "nobody has looked")
+    seconds = (row.now - row.unknown_since) // MICROSECONDS
+    return {"attempts": row.attempts, "looks": row.looks, "unknown_s": seconds, "reason": str(reason)}
+
+
+def close(connection: sa.Connection, number: int, tenant: str | None, *, by: str, why: str, at: int) -> Incident | None:
+    """Close an incident, unless it is closed already; as it stands then, or None when there is none."""
+    this = incidents.c.number == number
+    if tenant is not None:
+        this &= incidents.c.tenant == tenant
+    word = {"closed_at": at, "closed_by": storable(by), "closed_why": storable(why)}
+    connection.execute(sa.update(incidents).where(this & incidents.c.closed_at.is_(None)).values(word))
+    found = connection.execute(sa.select(incidents).where(this)).first()
+    return None if found is None else to_incident(found)
+
+
+def to_incident(found: sa.Row[Any]) -> Incident:
+    """The `Incident` of a database row."""
+    one = found._mapping
+    names = ("number", "effect_id", "tool", "kind", "detail", "at", "closed_at", "closed_by", "closed_why")
+    return Incident(**{name: one[name] for name in names})

@@ -1,0 +1,103 @@
+"""Other processes of a case: a play is a function of a test module, run in a fresh interpreter.
+
+Owns starting, talking to, and the ends of child processes. A play takes its arguments by name (JSON data) and returns
+JSON data; it may `hear` a line from the test, and `say` one to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+TESTS: Final = Path(__file__).parent.parent
+END_S: Final = 60.0
+
+
+class Child:
+    """A process that runs one play."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def tell(self, content: Any) -> None:
+        """Send one line of JSON, which the play gets from `hear`."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(content) + "\n")
+        self.process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """Say that nothing more will be said: `hear` then answers None."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def heard(self) -> Any:
+        """The next thing that the play said; what it returned comes last."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the play ended with {self.process.wait(END_S)} and said nothing")
+        return json.loads(line)
+
+    def heard_within(self, seconds: float) -> Any:
+        """The next thing that the play says, or None when it says nothing for so long."""
+        assert self.process.stdout is not None
+        return self.heard() if select.select([self.process.stdout], [], [], seconds)[0] else None
+
+    def result(self) -> Any:
+        """What the play returned, after its process has ended well."""
+        answer = self.heard()
+        assert self.process.wait(END_S) == 0
+        return answer
+
+    def ended(self) -> int:
+        """The exit code; a killed process has minus the number of its signal."""
+        return self.process.wait(END_S)
+
+
+@contextmanager
+def playing(play: Callable[..., Any], env: Mapping[str, str] | None = None, **given: Any) -> Iterator[Child]:
+    """Run `play(**given)` in a process of its own, which ends with the block at the latest."""
+    module = Path(sys.modules[play.__module__].__file__ or "").stem
+    command = [sys.executable, "-m", "cases.processes", f"cases.{module}", play.__name__]
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": path} | dict(env or {})
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        child = Child(process)
+        child.tell(given)
+        yield child
+    finally:
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        process.wait(END_S)
+
+
+def hear() -> Any:
+    """In a play: the next line of the test; None when the test has nothing more to say."""
+    line = sys.stdin.readline()
+    return json.loads(line) if line else None
+
+
+def say(content: Any) -> None:
+    """In a play: one line to the test."""
+    print(json.dumps(content), flush=True)  # noqa: T201
+
+
+def main(module: str, play: str) -> None:
+    """In the child: run the play and say what it returned."""
+    function = getattr(importlib.import_module(module), play)
+    say(function(**hear()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

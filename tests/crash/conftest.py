@@ -1,0 +1,7 @@
+"""Crash tests play their stories on a stage."""
+
+from __future__ import annotations
+
+from crash.fixtures import nursery, stage
+
+__all__ = ["nursery", "stage"]

@@ -1,0 +1,365 @@
+"""A story: a fault at the provider, a process that dies at one point, the processes that come after it, and the truth.
+
+Owns how stories are played (several at once, each under a tenant of its own in one ledger) and how they are judged:
+against the provider's own count, when it is quiet. Nothing here knows how the library works inside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import signal
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from crash.life import ORDER, RETENTION_S, TOOL, Body, Life, Point, Tier, Told, Verb
+from crash.nursery import Nursery
+from provider import Fault, Provider
+
+from counterfoil import Proof, Row, Verdict, tool
+from counterfoil.arguments import Invalid
+from counterfoil.effect import MICROSECONDS
+from counterfoil.identity import identify
+from counterfoil.ledger.audit import Audit
+from counterfoil.ledger.connect import open_engine
+from counterfoil.ledger.ledger import Ledger
+
+AT_ONCE = 12
+TRIES = 5
+LATE_S = 0.2  # arrives before the deadline, so well inside timeout and grace on a busy machine too
+
+# The words of the tests for what goes wrong with the first request (a refusal: with each).
+FAULTS: dict[str, Fault | None] = {
+    "none": None,
+    "ack_lost": Fault("ack_lost"),
+    "ack_held": Fault("ack_lost", mode="hold"),
+    "request_lost": Fault("request_lost"),
+    "late": Fault("late", seconds=LATE_S),
+    "reset_after": Fault("reset_after"),
+    "reset_before": Fault("reset_before"),
+    "refused": Fault("refuse", status=402),
+    "status_after": Fault("status", status=500, acts=True),
+    "connect_refused": None,
+}
+SETTLE_S: dict[Tier, float] = {"T0": 0.0, "T1": 1.5, "T2": 10.0, "T3": 10.0}
+BEFORE_BEGIN = frozenset(
+    {Point("before", "Read"), Point("after", "Read"), Point("before", "Start"), Point("sql", "Start")}
+    | {Point("commit", "Start")}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The process dies at `point` (None: it lives), its successor at `second`; `verb` is what successors do first."""
+
+    tier: Tier
+    fault: str
+    point: Point | None
+    second: Point | None = None
+    verb: Verb = "call"
+    body: Body = "blocking"
+
+    def __str__(self) -> str:
+        deaths = " + ".join(str(point) for point in (self.point, self.second) if point is not None) or "nobody dies"
+        return f"{self.tier} {self.fault:<15} {deaths:<58} {self.verb:<9}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a story ended: the row, what was told on the way, the true number of effects, and what is wrong with it."""
+
+    story: Story
+    row: Row
+    effects: int
+    told: list[Told]
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        row = self.row
+        line = f"{self.story} -> {row.verdict:<14} {row.proof or '-':<18} attempts {row.attempts}"
+        return f"{line}, effects {self.effects}" + "".join(f"\n    WRONG: {problem}" for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A story that was played, before the provider is quiet."""
+
+    story: Story
+    life: Life
+    told: list[Told]
+    problems: list[str]
+
+
+class Unreached(Exception):
+    """The process did not come to its point: the machine was too slow for this order of things. Play it again."""
+
+
+class Stage:
+    """One ledger, one provider and the nursery. Each story is played under a tenant of its own."""
+
+    def __init__(self, ledger_url: str, provider: Provider, nursery: Nursery, folder: Path, closed_port: int) -> None:
+        self.ledger_url = ledger_url
+        self.provider = provider
+        self.nursery = nursery
+        self._folder = folder
+        self._closed_port = closed_port
+        self._numbers = itertools.count(1)
+        self._engine = open_engine(ledger_url)
+        self._audit = Audit(Ledger(self._engine))  # of all tenants
+        self._playing = ThreadPoolExecutor(AT_ONCE)
+
+    def close(self) -> None:
+        self._playing.shutdown()
+        self._engine.dispose()
+
+    # ------------------------------------------------------------ lives
+
+    def life(self, story: Story) -> Life:
+        """A life under a new tenant, with the fault of the story waiting for its first request."""
+        tenant = f"s{next(self._numbers)}"
+        life = Life(
+            ledger=self.ledger_url,
+            provider=self.provider.url,
+            tenant=tenant,
+            tier=story.tier,
+            body=story.body,
+            out=str(self._folder / f"{tenant}-out"),
+            marker=str(self._folder / f"{tenant}-marker"),
+            refuse_once=str(self._folder / f"{tenant}-refuse"),
+            closed_port=self._closed_port,
+        )
+        self.arm(life, story.fault)
+        return life
+
+    def arm(self, life: Life, name: str) -> None:
+        """Let that go wrong with the next request of this life's effect that no earlier fault takes."""
+        fault = FAULTS[name]
+        if name == "connect_refused":
+            Path(life.refuse_once).touch()
+        if fault is not None:
+            self.provider.arm(
+                fault.kind,
+                times=None if name == "refused" else 1,
+                reference=effect_id(life),
+                mode=fault.mode,
+                seconds=fault.seconds,
+                status=fault.status,
+                acts=fault.acts,
+            )
+
+    def perish(self, life: Life, point: Point) -> None:
+        """Let a process live until it dies at `point`, and see that it did die there."""
+        marker = Path(life.marker)
+        marker.unlink(missing_ok=True)
+        code = self.nursery.live(replace(life, point=point))
+        if code == 0:
+            raise Unreached(str(point))
+        assert code == -signal.SIGKILL, f"exit code {code}: {Path(life.out).read_text('utf-8')}"
+        assert marker.read_text("utf-8") == str(point)
+
+    def survive(self, life: Life) -> dict[str, Any]:
+        """Let a process live to its end; its record."""
+        code = self.nursery.live(life)
+        assert code == 0, f"exit code {code}: {Path(life.out).read_text('utf-8')}"
+        return self.record(life)
+
+    def record(self, life: Life) -> dict[str, Any]:
+        """What a process has left that lived to its end."""
+        content: dict[str, Any] = json.loads(Path(life.out).read_text("utf-8"))
+        return content
+
+    def row(self, life: Life) -> Row | None:
+        """The one effect of a life's tenant, if there is any."""
+        rows = self._audit.effects(tenant=life.tenant)
+        assert len(rows) <= 1
+        return rows[0] if rows else None
+
+    # ------------------------------------------------------------ stories
+
+    def rehearse(self, story: Story, *, most: int = 2, calls: int = 1) -> list[Point]:
+        """The points that the process of a story passes when it lives, each step at most `most` times."""
+        first = self.life(story)
+        if story.point is None:
+            trace = self.survive(replace(first, calls=calls))["trace"]
+        else:
+            self.perish(first, story.point)
+            trace = self.survive(replace(first, verb=story.verb, settle_s=SETTLE_S[story.tier]))["trace"]
+        points = [Point(*point) for point in trace]
+        return [point for point in points if point.occurrence <= most]
+
+    def play(self, stories: Iterable[Story], *, calls: int = 1) -> list[Ending]:
+        """Play stories, several at once; then wait until the provider is quiet, and judge each. Prints the table."""
+        begun = {story: self._playing.submit(self._played, story, calls) for story in stories}
+        wait(begun.values())
+        slow = {story for story, playing in begun.items() if isinstance(playing.exception(), Unreached)}
+        played = [self._played_alone(story, calls) if story in slow else begun[story].result() for story in begun]
+        self.provider.quiesce()
+        endings = [self._judged(one) for one in played]
+        sys.stdout.write("\n".join([f"\n{len(endings)} stories", *map(str, endings), ""]))
+        return endings
+
+    def _played(self, story: Story, calls: int) -> Played:
+        life = self.life(story)
+        told: list[Told] = []
+        problems: list[str] = []
+        if story.point is None:
+            told += self.survive(replace(life, calls=calls))["told"]
+        else:
+            self.perish(replace(life, calls=calls), story.point)
+            problems += self._after_first_death(story, life)
+        later = replace(life, verb=story.verb, calls=2, settle_s=SETTLE_S[story.tier])
+        if story.second is not None:
+            self.perish(later, story.second)
+        elif story.verb == "reconcile":
+            told += self.survive(later)["told"]
+        told += self.survive(replace(later, verb="call"))["told"]
+        return Played(story, life, told, problems)
+
+    def _played_alone(self, story: Story, calls: int) -> Played:
+        """Play a story whose process was too slow to come to its point, again and by itself."""
+        for _ in range(TRIES):
+            with suppress(Unreached):
+                return self._played(story, calls)
+        raise AssertionError(f"never came to its point: {story}")
+
+    def _after_first_death(self, story: Story, life: Life) -> Iterator[str]:
+        """A begin is durable before anything is sent, and nothing is before it."""
+        row = self.row(life)
+        if (row is None) is not (story.point in BEFORE_BEGIN):
+            yield f"the row after the first death: {row}"
+        if row is None and any(one["method"] == "POST" for one in self._requests(life)):
+            yield "something was sent before the begin was durable"
+
+    def _requests(self, life: Life) -> list[dict[str, Any]]:
+        return [one for one in self.provider.requests() if one["reference"] == effect_id(life)]
+
+    def _judged(self, played: Played) -> Ending:
+        life, row = played.life, self.row(played.life)
+        assert row is not None
+        assert row.id == effect_id(life)
+        effects = self.provider.count(row.id)
+        ending = Ending(played.story, row, effects, played.told, played.problems)
+        ending.problems.extend(wrong(ending))
+        ending.problems.extend(self._wrong_in_book(row))
+        posts = sum(one["method"] == "POST" for one in self._requests(life))
+        if posts > row.attempts:
+            ending.problems.append(f"{posts} requests in {row.attempts} attempts")
+        return ending
+
+    def _wrong_in_book(self, row: Row) -> Iterator[str]:
+        """The entries explain the row without a gap, and nobody had to be alarmed."""
+        history = self._audit.history(row.id)
+        if [entry.seq for entry in history] != list(range(1, row.version + 1)):
+            yield f"version {row.version}, entries {[entry.seq for entry in history]}"
+        if history[-1].detail["verdict"] != row.verdict:
+            yield f"the last entry says {history[-1].detail}"
+        begun = [entry.attempt for entry in history if entry.event == "begun"]
+        if begun != list(range(1, row.attempts + 1)):
+            yield f"attempts {row.attempts}, begun {begun}"
+        yield from self.lies(row)
+        yield from self.alarms(row)
+
+    def lies(self, row: Row) -> Iterator[str]:
+        """The times at which the ledger said "no effect" and the provider had one (it has the clock of this host)."""
+        history = self._audit.history(row.id)
+        for entry, following in itertools.pairwise([*history, None]):
+            if entry is not None and entry.detail["verdict"] == Verdict.NO_EFFECT:
+                until = math.inf if following is None else following.at
+                early = [one["at"] for one in self.provider.effects(row.id) if one["at"] * MICROSECONDS < until]
+                yield from (f"entry {entry.seq} says no effect until {until}; there was one at {at}" for at in early)
+
+    def alarms(self, row: Row) -> list[str]:
+        """The incidents of an effect."""
+        mine = [incident for incident in self._audit.incidents() if incident.effect_id == row.id]
+        return [f"incident {incident.kind} {incident.detail}" for incident in mine]
+
+
+def effect_id(life: Life) -> str:
+    """The public id that the effect of a life has, whoever begins it."""
+    return _effect_id(life.tenant)
+
+
+@cache
+def _identity_arguments() -> Mapping[str, Any]:
+    @tool(key=("order",), name=TOOL)
+    def declared(order: str, amount: int) -> None:
+        """The arguments of the tool alone."""
+
+    valid = declared.arguments.validate(ORDER)
+    assert not isinstance(valid, Invalid)
+    return valid.identity
+
+
+@cache
+def _effect_id(tenant: str) -> str:
+    identity = identify(
+        tenant=tenant,
+        tool=TOOL,
+        task="",
+        names=("order",),
+        identity_arguments=_identity_arguments(),
+        explicit_key=None,
+        occurrence=None,
+    )
+    return identity.id
+
+
+# ---------------------------------------------------------------- the truth
+
+
+def wrong(ending: Ending) -> Iterator[str]:
+    """What an ending says that is not so, or does not say although its tier promises it."""
+    story, verdict, effects = ending.story, ending.row.verdict, ending.effects
+    if effects > 1:
+        yield "more than one effect"
+    if verdict is Verdict.EFFECT_APPLIED and effects < 1:
+        yield "applied, and the provider has none"
+    if verdict is Verdict.NO_EFFECT and effects:
+        yield "no effect, and the provider has one"
+    for seen in ending.told:
+        if (seen["verdict"], seen["count"]) in {("effect_applied", 0), ("no_effect", 1)}:
+            yield f"told {seen}"
+    if verdict not in expected(story, effects):
+        yield f"ended as {verdict}"
+    if verdict is Verdict.NO_EFFECT and ending.row.proof is not Proof.REJECTED:
+        yield f"ended by {ending.row.proof}, and nobody sent again"
+
+
+def expected(story: Story, effects: int) -> frozenset[Verdict]:
+    """How far each tier must come: T0 may stay unknown, T1 must find what is there, T2 and T3 settle everything."""
+    settled = Verdict.NO_EFFECT if story.fault == "refused" else Verdict.EFFECT_APPLIED
+    unknown = Verdict.EFFECT_UNKNOWN
+    match story.tier:
+        case "T0":
+            return frozenset({settled, unknown})
+        case "T1":
+            return frozenset({settled}) if effects else frozenset({settled, unknown})
+        case "T2" | "T3":
+            return frozenset({settled})
+
+
+def right(endings: Sequence[Ending]) -> bool:
+    """True when nothing is wrong with any of them, and there are some."""
+    return bool(endings) and not any(ending.problems for ending in endings)
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of this host that refuses connections: taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def prepare(provider: Provider, tier: Tier) -> None:
+    """A provider de-duplicates only for the tier that relies on it: elsewhere a second request is a second effect."""
+    if tier == "T3":
+        provider.dedupe(RETENTION_S, replays_refusals=True)
