@@ -7,7 +7,7 @@ verdict is `effect_unknown`, nothing is sent again, and a later look or a person
 from counterfoil.arguments import Content, Secret
 from counterfoil.attempt import Effect, current_effect
 from counterfoil.clock import Clock, ManualClock, SystemClock
-from counterfoil.effect import Absent, Entry, Found, Incident, KeyPolicy, Proof, Row, Unclear, Verdict
+from counterfoil.effect import Absent, Entry, Found, Incident, KeyPolicy, Proof, Revoked, Row, Unclear, Verdict
 from counterfoil.errors import (
     CounterfoilError,
     DeadlinePassed,
@@ -48,6 +48,7 @@ __all__ = [
     "Proof",
     "Reconciled",
     "Rejected",
+    "Revoked",
     "Round",
     "Row",
     "Secret",

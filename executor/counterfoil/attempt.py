@@ -91,6 +91,9 @@ class Effect:
         attempt: int = 0,
         gate: Gate | None = None,
         connection: sa.Connection | None = None,
+        original: Effect | None = None,
+        value: Any = None,
+        references: tuple[str, ...] = (),
     ) -> None:
         self._id = id
         self._provider_key = provider_key
@@ -101,6 +104,9 @@ class Effect:
         self._gate = gate
         self._connection = connection
         self._reference: str | None = None
+        self._original = original
+        self._value = value
+        self._references = references
 
     @property
     def id(self) -> str:
@@ -133,6 +139,27 @@ class Effect:
     def context(self) -> Any:
         """What the caller gave as `context=`: tokens, sessions. Never stored. None when looking in another process."""
         return self._context
+
+    @property
+    def original(self) -> Effect:
+        """In a revoke or a compensation: the effect that is to be taken back.
+
+        Raises:
+            UsageError: this effect takes nothing back.
+        """
+        if self._original is None:
+            raise UsageError("effect.original is there in a revoke or a compensation only")
+        return self._original
+
+    @property
+    def value(self) -> Any:
+        """Of `effect.original`: what its tool returned, as JSON data; None where nothing was kept."""
+        return self._value
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Of `effect.original`: the provider's names for it, as far as they are known."""
+        return self._references
 
     @property
     def attempt(self) -> int:

@@ -7,7 +7,7 @@ Owns the shapes that flow and ledger exchange (over the runner). Decides nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from counterfoil.effect import Found, Proof, Row, Verdict
 
@@ -41,6 +41,18 @@ class Reading:
     boot_us: int | None = None
 
 
+UndoKind: TypeAlias = Literal["revoke", "compensation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Undoes:
+    """Which effect an effect takes back. `through` is the last of that effect's attempts that a revoke names."""
+
+    key: bytes
+    kind: UndoKind
+    through: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
     """Begin an attempt: insert the effect as unknown, or start again where the begin predicate permits it.
@@ -65,6 +77,7 @@ class Begin:
     claim_id: str
     terms: Terms
     fresh: bool = True
+    undoes: Undoes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,8 @@ class SettleReturned:
 
     With the proof `same_transaction` it is written in the transaction of the effect itself, and so it carries the
     fence: where it is declined, the effect must be rolled back (protocol F11).
+
+    `original` is what a revoke found in place of an acknowledgement: the effect that it should have taken back.
     """
 
     key: bytes
@@ -94,6 +109,8 @@ class SettleReturned:
     code: str = "ok"
     proof: Proof = Proof.RETURNED
     key_unused: bool = False
+    original: Found[None] | None = None
+    original_value: StoredValue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +186,20 @@ class Resolve:
     value: StoredValue | None = None
 
 
-Change: TypeAlias = Begin | SettleReturned | SettleClosed | SettleLost | SettleLook | Push | Resolve
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """What becomes of an effect because another one (`by`, its id) takes it back. Only ever written in the transaction
+    that changes the other one, so that the two agree."""
+
+    key: bytes
+    actor: str
+    by: str
+    kind: UndoKind
+    stage: Literal["named", "done", "dropped"]
+    through: int
+
+
+Change: TypeAlias = Begin | SettleReturned | SettleClosed | SettleLost | SettleLook | Push | Resolve | Undo
 
 
 @dataclass(frozen=True, slots=True)

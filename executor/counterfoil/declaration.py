@@ -5,8 +5,9 @@ Owns the refusals that need no look at the arguments. Each text says how to mend
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_args
 
@@ -50,6 +51,23 @@ class Declaration:
             raise UsageError(f"the tool {name}: {problem}")
         for problem in self._about_same_transaction(takes_effect, is_async):
             raise UsageError(f"the tool {name}: {problem}")
+
+    def check_names(self, name: str, names: tuple[str, ...], never_identity: frozenset[str]) -> None:
+        """Refuse a key that names what is no argument, or what identifies nothing.
+
+        Raises:
+            UsageError: the first such name.
+        """
+        for one in self.key_names:
+            if one not in names:
+                known = ", ".join(names) or "none"
+                raise UsageError(f"the tool {name}: key names {one!r}, which is no argument of it (these are: {known})")
+            if one in never_identity:
+                raise UsageError(
+                    f"the tool {name}: key names {one!r}, which is Content or Secret and identifies nothing"
+                )
+        if len(set(self.key_names)) < len(self.key_names):
+            raise UsageError(f"the tool {name}: key names an argument twice; name it once")
 
     def _contradictions(self, name: str, description: str, takes_effect: bool) -> Iterator[str]:
         if not _NAME.fullmatch(name):
@@ -158,3 +176,34 @@ def _lost_answer(listed: type[Exception]) -> str | None:
             return below.__name__
         waiting.extend(below.__subclasses__())
     return None
+
+
+def check_function(function: Callable[..., Any]) -> None:
+    """Refuse what is no function whose call does the work.
+
+    Raises:
+        UsageError: a class, an instance, a generator function.
+    """
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise UsageError(f"@tool takes a function, not {type(function).__name__}: write a function that calls it")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"{function.__qualname__} is a generator function, whose body does not run when it is called: "
+            "collect its items and return them"
+        )
+
+
+def check_look(name: str, function: Any, what: str = "postcondition") -> None:
+    """Refuse what cannot be called with the effect alone.
+
+    Raises:
+        UsageError: a generator function, another signature.
+    """
+    if not callable(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{name}: a {what} is a function, and no generator")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise UsageError(
+            f"{name}: a {what} takes the effect alone; read effect.arguments, effect.id and effect.context in it"
+        ) from None

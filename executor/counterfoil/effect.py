@@ -118,6 +118,12 @@ class Unclear:
     cause: Literal["look_forbidden", "look_alike"] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """What a revoke returns when the provider has acknowledged it and keeps a stone: from now on it refuses the
+    original, also one that arrives late. A reversal that can find nothing is no such acknowledgement: then raise."""
+
+
 Evidence: TypeAlias = Found[Any] | Absent | Unclear
 
 # ---------------------------------------------------------------- outcome: what an attempt said
@@ -253,6 +259,13 @@ class Row:
     value_digest: str | None = None
     value_note: str | None = None
     references: tuple[str, ...] = ()
+    undoes: bytes | None = None
+    undo_kind: str | None = None
+    undo_through: int = 0
+    revoke_by: str | None = None
+    revoked_through: int = 0
+    revoked_at: int | None = None
+    undone_by: str | None = None
     begun_at: int = 0
     unknown_since: int = 0
     created_at: int = 0

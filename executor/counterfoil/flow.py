@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from counterfoil.changes import Applied, Change, Declined, SettleClosed, SettleLost, SettleReturned
-from counterfoil.effect import MICROSECONDS, Lost, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
+from counterfoil.changes import Applied, Declined
+from counterfoil.effect import MICROSECONDS, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about
+from counterfoil.settling import settling
 from counterfoil.steps import (
     BUSY,
     FULL,
@@ -44,6 +45,15 @@ from counterfoil.telling import (
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
 LOOK_SLOWEST_S = 5.0
+ORIGINAL = "original:"
+WHY_NOT_TAKEN_BACK = {
+    "applied": "It was carried out: a revoke is for what is not known; compensate it instead.",
+    "no_effect": "It had no effect, so there is nothing to take back.",
+    "effect_unknown": "It is not known whether it was carried out: only what was applied can be compensated.",
+    "ended": "It was taken back before.",
+    "under_way": "A second request for it may still be under way; wait a little.",
+    "revoking": "Another revoke of it has not ended yet.",
+}
 # Guards of a resend that waiting does not lift.
 LASTING_GUARDS = frozenset({"unknown", "key_expired", "too_many_attempts"})
 
@@ -116,6 +126,10 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
                 raise started.interrupt
             if guard == FULL:
                 return no_room(request.tool, row, request.wait_max_s)
+            if guard.startswith(ORIGINAL):
+                return _not_taken_back(request, guard.removeprefix(ORIGINAL))
+            if guard == "revoking" and row is not None:
+                return about(row, Words(tool=request.tool, code="revoking"))
             course.resend_over |= guard in LASTING_GUARDS
             return still_there(found)
         case Applied(begun):
@@ -174,49 +188,6 @@ def _verify(row: Row) -> Flow[Row]:
         return still_there((yield from do(Write(replace(asked.look, verifies=True)))).row)
     except LedgerUnavailable:
         return replace(row, verified=False)
-
-
-def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
-    """The change that the end of an attempt of `row` asks the ledger for."""
-    match end.outcome:
-        case Returned(_, reference):
-            assert end.value is not None
-            code = "ok" if end.value.text is not None else "value_not_stored"
-            return SettleReturned(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                provider_key=row.provider_key,
-                value=end.value,
-                reference=reference or end.reference,
-                code=code,
-                key_unused=end.key_unused,
-            )
-        case Refused() as refused:
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.REJECTED,
-                code=refused.code,
-                reason=refused.reason,
-                status=refused.status,
-                speaks_for_key=speaks_for_key,
-                key_unused=end.key_unused,
-            )
-        case NeverSent(reason):
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.NEVER_SENT,
-                code="unavailable",
-                reason=reason,
-            )
-        case Lost(reason):
-            return SettleLost(key=row.key, attempt=row.attempts, actor=actor, reason=reason, key_unused=end.key_unused)
-        case _:
-            assert_never(end.outcome)
 
 
 # ---------------------------------------------------------------- where there is no effect
@@ -332,6 +303,13 @@ def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observati
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")
+
+
+def _not_taken_back(request: Request, guard: str) -> Observation:
+    """The effect that was to be taken back is not in a state for it; nothing was begun."""
+    reason = WHY_NOT_TAKEN_BACK.get(guard, "It has changed meanwhile; look at it again.")
+    words = Words(tool=request.tool, code="conflict", reason=reason, hint="Check the effect first; nothing was sent.")
+    return about(None, words)
 
 
 def _conflict(request: Request, row: Row) -> Observation:

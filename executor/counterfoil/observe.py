@@ -155,7 +155,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _with_text(made: Observation, tool: str, told: Code) -> Observation:
-    ended = "succeeded" if told.ok else _ended(made.verdict)
+    ended = "succeeded" if told.ok else "was taken back" if told.name == "ended" else _ended(made.verdict)
     lines = [f"{tool} {ended} (code: {made.code})."]
     problems = "; ".join(f"{detail['field']} {detail['problem']}".strip() for detail in made.details)
     lines.append(f"Reason: {problems or made.reason}".rstrip(".") + ".")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from counterfoil.changes import Answer, Change, SettleLook, StoredValue
-from counterfoil.effect import Outcome, Row
+from counterfoil.effect import Found, Outcome, Row
 
 T = TypeVar("T")
 
@@ -60,6 +60,8 @@ class AttemptEnd:
     reference: str | None = None
     key_unused: bool = False
     interrupt: BaseException | None = None
+    original: Found[None] | None = None
+    original_value: StoredValue | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from counterfoil.codes import CODES
 from counterfoil.effect import Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
@@ -47,6 +49,8 @@ def ending_words(tool: str, echo: str | None, row: Row) -> Words:
             reason=row.reason or "",
             arguments=echo,
         )
+    if row.proof is Proof.REVOKED:
+        return Words(tool=tool, code="revoked")
     reason = "The request did not arrive: looking after the time in which it could have found nothing."
     told = reason if row.proof is Proof.ABSENT_AFTER_GRACE else ""
     if row.proof is Proof.SAME_TRANSACTION:
@@ -60,7 +64,9 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
     `mine`: an attempt of this call returned. `looked`: this call looked. `interrupted`: it made no attempt, so what it
     found was begun by an earlier call.
     """
-    if row.count > 1:
+    if row.undone_by is not None:
+        code = "ended"
+    elif row.count > 1:
         code = "applied_more_than_once"
     elif not row.complete:
         code = "incomplete"
@@ -105,3 +111,8 @@ def no_room(tool: str, row: Row | None, wait_s: float) -> Observation:
         return about(row, Words(tool=tool, code="effect_unknown"))
     reason = "Too many calls are under way here, so nothing was sent."
     return about(row, Words(tool=tool, code="unavailable", reason=reason, retry_after_s=wait_s))
+
+
+def refused_arguments(tool: str, problems: Iterable[tuple[str, str]], echo: str) -> Observation:
+    """Arguments that do not fit: each problem with its field, and what was sent."""
+    return about(None, Words(tool=tool, code="invalid_arguments", details=tuple(problems), arguments=echo))

@@ -20,25 +20,25 @@ from typing import (
     TypeAlias,
     TypeVar,
     cast,
-    get_args,
     overload,
 )
 
 from counterfoil.arguments import Arguments
 from counterfoil.attempt import Effect
-from counterfoil.declaration import Declaration, Key
+from counterfoil.changes import UndoKind
+from counterfoil.declaration import Declaration, Key, check_function, check_look
 from counterfoil.effect import Absent, Found, Sends, Unclear
 from counterfoil.errors import UsageError
 from counterfoil.identity import ALL_ARGUMENTS, AllArguments
 from counterfoil.policy import Policy
-from counterfoil.signature import resolved_annotations
+from counterfoil.signature import takes_effect
 
 __all__ = ["ALL_ARGUMENTS", "AllArguments", "AnyTool", "Policy", "Tier", "Tool", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T5"]
+Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T4", "T5"]
 
 _POLICY: Final = Policy()
 
@@ -58,12 +58,12 @@ class Tool(Generic[P, R]):
     """
 
     def __init__(self, function: Callable[..., Any], declared: Declaration) -> None:
-        _check_function(function)
+        check_function(function)
         self.function = function
         self.name = declared.name or function.__name__
         self.description = inspect.getdoc(function) or ""
         self.is_async = inspect.iscoroutinefunction(function)
-        self.takes_effect = _takes_effect(function)
+        self.takes_effect = takes_effect(function)
         self.key = declared.key
         self.read_only = declared.read_only
         self.repeatable = declared.repeatable
@@ -75,6 +75,10 @@ class Tool(Generic[P, R]):
         self.key_names = declared.key_names
         self.postcondition_function: Callable[[Effect], Any] | None = None
         self.postcondition_is_async = False
+        self.undoes: AnyTool | None = None
+        self.undo_kind: UndoKind | None = None
+        self.revoke_tool: AnyTool | None = None
+        self.compensation_tool: AnyTool | None = None
         declared.check(self.name, self.description, takes_effect=self.takes_effect, is_async=self.is_async)
         self.arguments = Arguments(
             function,
@@ -82,14 +86,99 @@ class Tool(Generic[P, R]):
             skip=1 if self.takes_effect else 0,
             repeatable=self.repeatable,
         )
-        _check_key(self)
+        declared.check_names(self.name, self.arguments.names, self.arguments.never_identity)
+
+    def revoke(
+        self, *, sends: Sends = "anywhere", rejects: tuple[type[Exception], ...] = (), policy: Policy = _POLICY
+    ) -> Callable[[Callable[[Effect], Any]], AnyTool]:
+        """Declare how to take an unknown effect back (P3): `executor.revoke(effect_id)` runs it.
+
+        The function reads `effect.original` (id, arguments, provider_keys). It returns `Revoked()` when the provider
+        has acknowledged and keeps a stone, so that it refuses the original from now on, also one that arrives late, or
+        `Found(…)` when the original is there already. It must be idempotent: it is sent again while it is unknown.
+
+        Raises:
+            UsageError: on a read-only tool, a second time, or a function that does not take just the effect.
+
+        Example:
+            >>> from counterfoil.effect import Revoked
+            >>> @tool(key=("slot",))
+            ... def book(slot: str) -> None:
+            ...     '''Book one slot.'''
+            >>> @book.revoke()
+            ... def withdraw(effect: Effect) -> Revoked:
+            ...     '''Withdraw the booking of one slot.'''
+            >>> (book.tier, withdraw.name)
+            ('T4', 'book-revoke')
+        """
+
+        def decorate(function: Callable[[Effect], Any], /) -> AnyTool:
+            self.revoke_tool = self._undo("revoke", self.revoke_tool, function, sends, rejects, policy)
+            return self.revoke_tool
+
+        return decorate
+
+    def compensation(
+        self, *, sends: Sends = "anywhere", rejects: tuple[type[Exception], ...] = (), policy: Policy = _POLICY
+    ) -> Callable[[Callable[[Effect], Any]], AnyTool]:
+        """Declare how to make up for an applied effect, for example a refund: `executor.compensate(effect_id)` runs it.
+
+        It is an effect of its own, one for each original, with its own policy; register a postcondition on what this
+        returns. The function reads `effect.original` (arguments, value, references).
+
+        Raises:
+            UsageError: as for `revoke`.
+        """
+
+        def decorate(function: Callable[[Effect], Any], /) -> AnyTool:
+            made = self._undo("compensation", self.compensation_tool, function, sends, rejects, policy)
+            self.compensation_tool = made
+            return made
+
+        return decorate
+
+    def _undo(
+        self,
+        kind: UndoKind,
+        there: AnyTool | None,
+        function: Callable[[Effect], Any],
+        sends: Sends,
+        rejects: tuple[type[Exception], ...],
+        policy: Policy,
+    ) -> AnyTool:
+        if self.read_only or self.undoes is not None:
+            raise UsageError(f"{self.name} changes nothing that could be taken back: drop its {kind}")
+        if self.same_transaction and kind == "revoke":
+            raise UsageError(f"{self.name} commits with the ledger, so there is no doubt to take back: drop its revoke")
+        if there is not None:
+            raise UsageError(f"{self.name} has a {kind} already: make one function of the two")
+        check_look(self.name, function, kind)
+        name = f"{self.name}-{kind}"
+        declared = Declaration(
+            key=ALL_ARGUMENTS,
+            name=name,
+            read_only=False,
+            repeatable=False,
+            idempotent=False,
+            same_transaction=False,
+            sends=sends,
+            rejects=rejects,
+            policy=policy,
+        )
+        made: AnyTool = Tool(function, declared)
+        if not made.takes_effect or made.arguments.names:
+            raise UsageError(f"{name}: the function takes the effect alone; read effect.original in it")
+        made.undoes, made.undo_kind = self, kind
+        return made
 
     @property
     def tier(self) -> Tier:
-        """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again.
-        T5: no answer can be lost, because the effect and its record are one transaction."""
+        """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again,
+        T4 force an end by a revoke. T5: no answer can be lost, because effect and record are one transaction."""
         if self.same_transaction:
             return "T5"
+        if self.revoke_tool is not None:
+            return "T4"
         if self.policy.key_policy is not None or self.idempotent:
             return "T3"
         if self.postcondition_function is None:
@@ -135,7 +224,7 @@ class Tool(Generic[P, R]):
             raise UsageError(f"{self.name} commits with the ledger, so there is no doubt to look into: drop the look")
         if self.postcondition_function is not None:
             raise UsageError(f"{self.name} has a postcondition already: make one function of the two")
-        _check_look(self.name, function)
+        check_look(self.name, function)
         self.postcondition_function = function
         self.postcondition_is_async = inspect.iscoroutinefunction(function)
         return function
@@ -231,59 +320,3 @@ def tool(
         return Tool(function, declared)
 
     return cast("Decorator", decorate)
-
-
-# ---------------------------------------------------------------- refusals
-
-
-def _check_function(function: Callable[..., Any]) -> None:
-    if not (inspect.isfunction(function) or inspect.ismethod(function)):
-        raise UsageError(f"@tool takes a function, not {type(function).__name__}: write a function that calls it")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(
-            f"{function.__qualname__} is a generator function, whose body does not run when it is called: "
-            "collect its items and return them"
-        )
-
-
-def _takes_effect(function: Callable[..., Any]) -> bool:
-    hints = resolved_annotations(function)
-    takes = False
-    for place, one in enumerate(inspect.signature(function).parameters.values()):
-        hint = hints.get(one.name)
-        if hint is not Effect and Effect not in get_args(hint):
-            continue
-        if hint is not Effect or place > 0 or one.kind is one.KEYWORD_ONLY:
-            raise UsageError(
-                f"{function.__qualname__}: the effect is handed in as the first argument by position; "
-                f"make {one.name}: Effect the first parameter"
-            )
-        takes = True
-    return takes
-
-
-def _check_key(made: AnyTool) -> None:
-    names = made.arguments.names
-    for one in made.key_names:
-        if one not in names:
-            known = ", ".join(names) or "none"
-            raise UsageError(
-                f"the tool {made.name}: key names {one!r}, which is no argument of it (these are: {known})"
-            )
-        if one in made.arguments.never_identity:
-            raise UsageError(
-                f"the tool {made.name}: key names {one!r}, which is Content or Secret and identifies nothing"
-            )
-    if len(set(made.key_names)) < len(made.key_names):
-        raise UsageError(f"the tool {made.name}: key names an argument twice; name it once")
-
-
-def _check_look(name: str, function: Any) -> None:
-    if not callable(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{name}: a postcondition is a function that returns Found, Absent or Unclear")
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        raise UsageError(
-            f"{name}: a postcondition takes the effect alone; read effect.arguments, effect.id and effect.context in it"
-        ) from None

@@ -23,6 +23,7 @@ from counterfoil import (
     DeadlinePassed,
     Effect,
     Executor,
+    Incident,
     ManualClock,
     Observation,
     Policy,
@@ -116,6 +117,26 @@ def test_a_session_and_a_savepoint_work_in_it(book: sa.Engine, executor_of: Make
     assert executor.call("order", ORDER).proof is Proof.SAME_TRANSACTION
     with book.connect() as connection:
         assert connection.execute(sa.select(orders.c.number)).scalars().all() == ["A", "kept"]
+
+
+def test_an_incident_of_it_is_told_once_all_is_free(book: sa.Engine, executor_of: Make) -> None:
+    """Who is told of an incident that the settle raised finds it committed, and may call again at once."""
+    told: list[tuple[str, Verdict, str]] = []
+
+    def name_it(effect: Effect) -> None:
+        if len(effect.arguments["number"]) == 1:
+            effect.reference = "R-1"
+
+    def hear(one: Incident) -> None:
+        verdict = executor.audit.effect(one.effect_id).verdict
+        again = executor.call("order", {"number": f"after {one.number}", "cents": 1})
+        told.append((one.kind, verdict, again.code))
+
+    executor = executor_of(order_tool(name_it), on_incident=hear)
+    assert executor.call("order", ORDER).ok
+    assert told == []
+    assert executor.call("order", {"number": "B", "cents": 1}).ok
+    assert told == [("reference_shared", Verdict.EFFECT_APPLIED, "ok")] * 2
 
 
 # ---------------------------------------------------------------- undone

@@ -47,10 +47,13 @@ def test_a_round_tells_what_is_left_and_when_the_next_look_is_due(
 def test_a_claim_and_a_lease_are_not_due(charge: Tool[..., Any], world: World, executor_of: Make) -> None:
     """While a call is under way its effect is no doubt, and its look is due when its lease is over."""
     seen: list[Round] = []
-    executor = executor_of(
-        charge, observer=lambda moment, step, *_: step == "Attempt" and seen.append(watch.looked(Reconciled()))
-    )
-    watch = watch_of(executor)
+
+    def observe(moment: str, step: str, tool: str, effect_id: str) -> None:
+        if step == "Attempt":
+            seen.append(watch.looked(Reconciled()))
+
+    executor = executor_of(charge, observer=observe)
+    watch: Watch = watch_of(executor)
     executor.call("charge", GOOD)
     (row,) = executor.audit.effects()
     assert {one.doubts for one in seen} == {0}
@@ -72,7 +75,7 @@ def test_each_round_without_the_ledger_waits_longer(executor_of: Make) -> None:
 
 
 @pytest.mark.parametrize("times", [{"interval_s": 0}, {"interval_s": float("nan")}, {"claim_s": -1}])
-def test_times_that_are_none_are_refused(executor_of: Make, times: dict[str, float]) -> None:
+def test_times_that_are_none_are_refused(executor_of: Make, times: dict[str, Any]) -> None:
     """Said before the first round."""
     with pytest.raises(UsageError, match="above 0"):
         executor_of().watch(**times)
@@ -150,7 +153,12 @@ def test_what_was_taken_and_not_looked_at_is_given_back(
 
     if kind == "blocking":
         stop = threading.Event()
-        done = executor_of(charge, observer=lambda moment, step, *_: step == "Ask" and stop.set()).watch(stop=stop)
+
+        def observe(moment: str, step: str, tool: str, effect_id: str) -> None:
+            if step == "Ask":
+                stop.set()
+
+        done = executor_of(charge, observer=observe).watch(stop=stop)
     else:
         done = asyncio.run(run(asyncio.Event()))
     assert (done.looked, done.applied) == (1, 1)

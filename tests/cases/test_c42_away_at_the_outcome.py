@@ -39,9 +39,7 @@ def test_c42_away_for_a_moment(access: Access, provider: Provider) -> None:
 
 def test_c42_away_for_long_and_the_process_is_killed(access: Access, provider: Provider) -> None:
     """The caller hears that the record is pending; killed, restarted, looked at: applied, and one request in all."""
-    with client(
-        url=access.url, provider=provider.url, orders=["A"], patience_s=0.3, stop_after="Attempt"
-    ) as first:
+    with client(url=access.url, provider=provider.url, orders=["A"], patience_s=0.3, stop_after="Attempt") as first:
         first.go()
         assert first.heard() == "Attempt"
         access.take_away()

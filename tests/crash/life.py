@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import itertools
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -79,11 +79,12 @@ class Point(NamedTuple):
 class Life:
     """What a process is to do. `out` is the file of its record, `marker` the file it writes just before it dies.
 
-    `calls` are made at least, then more until the effect is settled or `settle_s` is over. `closed_port` is where
-    the first request goes while the file `refuse_once` is there. `stop` pauses the process instead of killing it.
+    `calls` are made at least (0: none), then more until the effect is settled or `settle_s` is over. `closed_port` is
+    where the first request goes while the file `refuse_once` is there. `stop` pauses the process instead of killing it.
     With `gate`, a file that somebody holds locked, the executor is opened, the file `ready` is written, and nothing
     more is done until the lock is free. `callers` is how many threads (or tasks) make the calls.
-    The verb "reconcile" is repeated until the effect is settled, "sweep" until `settle_s` is over whatever happens.
+    Before its calls, with the verb "reconcile" it reconciles until the effect is settled, with "sweep" until
+    `settle_s` is over whatever happens.
     """
 
     ledger: str
@@ -281,7 +282,8 @@ def live(life: Life) -> None:
         with Path(life.gate).open() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)
     ending = time.monotonic() + life.settle_s
-    told = _called_on(life, hands, ending) if life.verb == "call" else _reconciled(life, hands, ending)
+    told = _reconciled(life, hands, ending) if life.verb != "call" else []
+    told += _called_on(life, hands, ending)
     hands.close()
     Path(life.out).write_text(json.dumps({"told": told, "trace": watch.trace}), "utf-8")
 
@@ -289,7 +291,7 @@ def live(life: Life) -> None:
 def _called_on(life: Life, hands: Hands, ending: float) -> list[Told]:
     """Call as often as asked, then until the effect is settled or the time is over."""
     told: list[Told] = []
-    for number in itertools.count(1):
+    for number in range(1, sys.maxsize if life.calls else 0):
         seen = hands.call()
         told += [_told(life, "call", one.code, one.verdict, one.proof, one.effect_id) for one in seen]
         settled = seen[-1].ok or seen[-1].code == "card_declined" or time.monotonic() >= ending

@@ -218,9 +218,8 @@ class Stage:
         later = replace(life, verb=story.verb, calls=2, settle_s=SETTLE_S[story.tier])
         if story.second is not None:
             self.perish(later, story.second)
-        elif story.verb == "reconcile":
-            told += self.survive(later)["told"]
-        told += self.survive(replace(later, verb="call"))["told"]
+            later = replace(later, verb="call")
+        told += self.survive(later)["told"]
         return Played(story, life, told, problems)
 
     def _played_alone(self, story: Story, calls: int) -> Played:

@@ -17,7 +17,12 @@ AGAIN_AFTER = 5
 
 def main() -> None:
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def listen() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=listen, daemon=True).start()
     with executor() as running:
         for number in count():
             for order in (number, number - AGAIN_AFTER):

@@ -55,7 +55,7 @@ class Cluster:
 def statement(server: Any, text: str) -> Any:
     """Run one statement as the administrator; the first column of its first row."""
     with psycopg.connect(host=str(_socket(server)), user="postgres", dbname="postgres", autocommit=True) as connection:
-        done = connection.execute(text)  # type: ignore[call-overload]
+        done = connection.execute(text)
         row = done.fetchone() if done.description else None
     return None if row is None else row[0]
 

@@ -36,6 +36,7 @@ ON_TIERS: Final = ("tests/calls/test_tiers.py",)
 ON_OVERRUN: Final = ("tests/calls/test_overrun.py",)
 ON_ASYNC: Final = ("tests/calls/test_asynchronous.py",)
 ON_WAITING: Final = ("tests/calls/test_waiting.py",)
+ON_TAKING_BACK: Final = ("tests/calls/test_taking_back.py",)
 ON_GATE: Final = ("tests/calls/test_gate.py",)
 JOINT: Final = "ledger/joint.py"
 JOINED: Final = "runner/transactional.py"
@@ -393,7 +394,7 @@ RULES: Final = (
         "one transaction: what raised is rolled back",
         JOINED,
         "            if isinstance(end.outcome, Returned):\n                settle",
-        "            if not isinstance(end.outcome, Returned):\n                joint._transaction.commit()\n            else:\n                settle",
+        "            if not isinstance(end.outcome, Returned):\n                joint._opened.transaction.commit()\n            else:\n                settle",
         ON_JOINT,
     ),
     Rule(
@@ -469,8 +470,8 @@ RULES: Final = (
     Rule(
         "one transaction: a caller is answered within its patience",
         JOINT,
-        "            if not transactions.take_turn(wait_s):\n",
-        "            if not transactions.take_turn(20):\n",
+        "transactions.open(work, wait_s)",
+        "transactions.open(work, 20)",
         ON_JOINT,
     ),
     Rule(
@@ -479,5 +480,61 @@ RULES: Final = (
         "if self._ledger.is_under_way(wanted):",
         "if False:",
         ON_JOINT,
+    ),
+    Rule(
+        "nothing begins while a revoke is unknown",
+        BEGIN,
+        "    if row.revoke_by is not None:\n",
+        "    if False:\n",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "a revoke decides for the attempts that it named",
+        OUTCOME,
+        "    if speaks_too_late(row, attempt):\n",
+        "    if False:\n",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "a revoke is named after the attempts so far",
+        "runner/core.py",
+        'f"{row.id}:{row.attempts}" if kind == "revoke" else row.id',
+        "row.id",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "a revoke that found the effect ends it as applied",
+        "ledger/undos.py",
+        "if isinstance(change, SettleReturned) and change.original is not None:",
+        "if False:",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "compensate only from applied",
+        "transition/undo.py",
+        "            if row.verdict is not Verdict.EFFECT_APPLIED:\n                return Refusal(str(row.verdict))\n",
+        "",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "revoke only a doubt",
+        "transition/undo.py",
+        '    if row.verdict is Verdict.EFFECT_APPLIED:\n        return Refusal("applied")\n',
+        "",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "a compensation waits for a second request",
+        "transition/undo.py",
+        "if row.attempts > 1 and not is_over(row, last, reading):",
+        "if False:",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "what was taken back is told as ended",
+        "telling.py",
+        "    if row.undone_by is not None:\n        code",
+        "    if False:\n        code",
+        ON_TAKING_BACK,
     ),
 )

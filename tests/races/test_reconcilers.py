@@ -19,7 +19,7 @@ def test_two_reconcilers_against_a_live_caller(stage: Stage, fault: str) -> None
     """Reconcilers never send, never disturb an attempt that is under way, and what they settle is true: the caller
     ends as applied, and the provider has one effect."""
     life = stage.life(Story("T2", fault, None))
-    sweeper = replace(life, verb="sweep", settle_s=SWEEPING_S)
+    sweeper = replace(life, verb="sweep", calls=0, settle_s=SWEEPING_S)
     body: Body = "coroutine"
     told = race(stage, [replace(life, calls=2, settle_s=SETTLE_S["T2"]), sweeper, replace(sweeper, body=body)])
     stage.provider.quiesce()
@@ -39,7 +39,7 @@ def test_two_reconcilers_find_the_same_doubt(stage: Stage, fault: str) -> None:
     life = stage.life(Story("T2", fault, None))
     stage.perish(life, Point("after", "Attempt"))
     sent = len(stage.provider.requests())
-    sweeper = replace(life, verb="reconcile", settle_s=SETTLE_S["T2"])
+    sweeper = replace(life, verb="reconcile", calls=0, settle_s=SETTLE_S["T2"])
     told = race(stage, [sweeper, sweeper])
     stage.provider.quiesce()
     row = stage.row(life)

@@ -14,6 +14,7 @@ from counterfoil import Tool
 from counterfoil.attempt import Effect, Gate, GateState, running
 from counterfoil.effect import Absent, Found, Lost, NeverSent, Refused, Unclear
 from counterfoil.failure import classify
+from counterfoil_tools import icalendar
 
 ATTEMPT_S = 1.0
 
@@ -45,10 +46,13 @@ class Attempt:
         return classify(self.error, sends="marked", rejects=(), gate=self.gate)
 
 
-def attempt(tool: Tool[..., Any], name: str, *, seconds: float = ATTEMPT_S, **arguments: Any) -> Attempt:
+def attempt(
+    tool: Tool[..., Any], name: str, *, seconds: float = ATTEMPT_S, original: Effect | None = None, **arguments: Any
+) -> Attempt:
     """Run the tool's function once for the effect called `name`, as the executor would."""
     gate = _gate(seconds)
-    effect = Effect(id=name, provider_key=f"{name}-k0", arguments=arguments, attempt=1, gate=gate)
+    key = f"{name}-k0"
+    effect = Effect(id=name, provider_key=key, arguments=arguments, attempt=1, gate=gate, original=original)
     with running(effect):
         try:
             return Attempt(value=tool.function(effect, **arguments), gate=gate.state)
@@ -57,10 +61,10 @@ def attempt(tool: Tool[..., Any], name: str, *, seconds: float = ATTEMPT_S, **ar
 
 
 def look(
-    tool: Tool[..., Any], name: str, *, seconds: float = ATTEMPT_S, **arguments: Any
+    tool: Tool[..., Any], name: str, *, seconds: float = ATTEMPT_S, original: Effect | None = None, **arguments: Any
 ) -> Found[Any] | Absent | Unclear:
     """Ask the tool's postcondition about the effect called `name`. What it raises comes through."""
-    effect = Effect(id=name, arguments=arguments, attempt=0, gate=_gate(seconds))
+    effect = Effect(id=name, arguments=arguments, attempt=0, gate=_gate(seconds), original=original)
     assert tool.postcondition_function is not None
     with running(effect):
         evidence: Found[Any] | Absent | Unclear = tool.postcondition_function(effect)
@@ -74,6 +78,17 @@ def until(reached: Callable[[], bool], *, seconds: float = 10.0) -> bool:
         if time.monotonic() > end:
             return False
     return True
+
+
+def taken_back(name: str, *, value: Any = None, references: tuple[str, ...] = (), **arguments: Any) -> Effect:
+    """The effect called `name` as a revoke or a compensation sees it: what the ledger keeps of it."""
+    return Effect(id=name, provider_key=f"{name}-k0", arguments=arguments, value=value, references=references)
+
+
+def bookings(client: httpx.Client) -> dict[str, str]:
+    """Whose the booked slots are by resource name: the events of the calendar server that are not cancelled."""
+    stored = {name: icalendar.stored(client.get(name).text) for name in events(client)}
+    return {name: event.owner for name, event in stored.items() if event is not None and not event.cancelled}
 
 
 def events(client: httpx.Client) -> list[str]:

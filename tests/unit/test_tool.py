@@ -169,11 +169,20 @@ def test_a_read_only_tool_has_nothing_to_look_for() -> None:
 
 
 def test_a_tool_in_one_transaction_has_no_doubt_to_look_into() -> None:
-    """It is of tier T5, and a postcondition on it is refused."""
+    """It is of tier T5, and a postcondition or a revoke on it is refused."""
     made = declare(same_transaction=True)
     assert made.tier == "T5"
     with pytest.raises(UsageError, match="no doubt to look into"):
         made.postcondition(look)
+    with pytest.raises(UsageError, match="no doubt to take back"):
+        made.revoke()(look)
+
+
+def test_a_tool_in_one_transaction_can_be_compensated() -> None:
+    """What it committed can be made up for by an effect of its own, which is in no transaction of the ledger."""
+    made = declare(same_transaction=True)
+    undo = made.compensation()(look)
+    assert (made.tier, undo.same_transaction, undo.undo_kind) == ("T5", False, "compensation")
 
 
 def test_what_cannot_look_is_no_postcondition() -> None:

@@ -1,59 +1,47 @@
 """Bookings of slots on a fixed grid, on any CalDAV server, over httpx.
 
-Owns the rule that makes a slot bookable once: CalDAV refuses no second event in the same hour, but it refuses a second
-resource of one name. So the resource's name IS the slot, stored with `If-None-Match: *`, and its UID is `effect.id`.
-The calendar belongs to this tool: events under other names are not seen.
+Owns the tool, its revoke and its compensation. CalDAV refuses no second event in the same hour, but it refuses a second
+resource of one name: `slots` says how that makes a slot bookable once, and the UID of a first booking is `effect.id`.
+The calendar belongs to this tool: events under other names are not seen, and nobody else deletes what is under these.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AwareDatetime, Field, TypeAdapter
-from typing_extensions import TypedDict
 
 from counterfoil import (
     Absent,
     Content,
     Effect,
-    Forbidden,
     Found,
     KeyPolicy,
     Policy,
     Rejected,
+    Revoked,
     Throttled,
     Tool,
     Unclear,
     tool,
 )
-from counterfoil.errors import UsageError
-from counterfoil_tools import icalendar
-from counterfoil_tools.provider import Unproven, wait_s
+from counterfoil_tools.icalendar import Entry
+from counterfoil_tools.provider import Unproven
+from counterfoil_tools.slots import CHANGES_MAX, STORED, TAKEN, Booking, Calendar, Held, refused
 
 if TYPE_CHECKING:
     import httpx
-
-CANDIDATES_MAX: Final = 3
-SLOTS_ASKED_MAX: Final = 24
-HOUR_MINUTES: Final = 60
-DAY_MINUTES: Final = 1440
 
 Slot = Annotated[AwareDatetime, Field(description="when the slot begins, with its offset: 2026-03-04T09:00:00+00:00")]
 Guest = Annotated[str, Field(min_length=1, max_length=200, description="who comes")]
 Title = Annotated[str, Content, Field(min_length=1, max_length=200, description="what the slot is for")]
 
 _INSTANT: Final = TypeAdapter(AwareDatetime)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_CALENDAR_QUESTION: Final = b'<propfind xmlns="DAV:"><prop><resourcetype/></prop></propfind>'
 
-
-class Booking(TypedDict):
-    """A slot that is booked. `slot` is in UTC."""
-
-    slot: str
-    guest: str
-    resource: str
+__all__ = ["Booking", "caldav_tools"]
 
 
 def caldav_tools(
@@ -66,7 +54,7 @@ def caldav_tools(
     patience_s: float = 10.0,
     slot_minutes: int = 30,
 ) -> list[Tool[..., Any]]:
-    """The tools of one calendar: `book_slot`.
+    """The tools of one calendar: `book_slot`, with its cancelling as revoke and as compensation.
 
     Args:
         client: with whatever the server needs for authentication; it must not follow redirects.
@@ -74,7 +62,7 @@ def caldav_tools(
         grace_s: seconds after the last possible send from which on a missing resource proves that there is no booking;
             None: absence never proves.
         key_policy: a promise that the calendar keeps what is booked for so long; then a lost booking may be sent again,
-            because the resource's name refuses the second. Cancelling a booking by deleting it breaks the promise.
+            because the resource's name refuses the second. Deleting or cancelling a booking by hand breaks the promise.
         timeout_s: seconds for one attempt.
         patience_s: seconds for which a call goes on looking after a lost answer.
         slot_minutes: the grid: slots begin at whole multiples of it, counted in UTC, and last as long.
@@ -88,162 +76,124 @@ def caldav_tools(
         >>> [each.name for each in found]
         ['book_slot']
     """
-    calendar = _Calendar(client, calendar_url, slot_minutes)
+    calendar = Calendar(client, calendar_url, slot_minutes)
     policy = Policy(timeout_s=timeout_s, grace_s=grace_s, patience_s=patience_s, key_policy=key_policy)
-    return [_booking_tool(calendar, policy)]
+    book_slot = _booking_tool(calendar, policy)
+    # The promise of the key policy is about bookings; what cancels them is safe by the ETag it is bound to.
+    _declare_revoke(book_slot, calendar, replace(policy, key_policy=None))
+    _declare_compensation(book_slot, calendar, replace(policy, key_policy=None))
+    return [book_slot]
 
 
-def _booking_tool(calendar: _Calendar, policy: Policy) -> Tool[..., Any]:
+def _booking_tool(calendar: Calendar, policy: Policy) -> Tool[..., Any]:
     @tool(key=("slot", "guest"), sends="marked", policy=policy)
     def book_slot(effect: Effect, slot: Slot, guest: Guest, title: Title) -> Booking:
         """Book one free slot in the calendar for one guest. A taken slot is refused with the next free ones."""
         calendar.check_grid(effect, slot)
-        answer = calendar.store(effect, slot, guest, title)
-        if answer.status_code in (201, 204):
-            return calendar.booking(slot, guest)
-        if answer.status_code != 412:
-            _refused(answer)
-        if calendar.is_ours(effect, slot):
-            return calendar.booking(slot, guest)
-        raise calendar.taken(effect, slot)
+        entry, over = Entry(owner=effect.id, summary=title, contact=guest), None
+        for _ in range(CHANGES_MAX):
+            answer = calendar.store(effect, slot, entry, over)
+            if answer.status_code in STORED:
+                return calendar.booking(slot, guest)
+            if answer.status_code != TAKEN:
+                refused(answer)
+            # Nothing has been stored by this attempt so far: every answer said so.
+            over = calendar.holder(effect, slot)
+            if over.books(effect.id):
+                return calendar.booking(slot, guest)
+            if effect.provider_key in over.event.ended:
+                raise Rejected("revoked", "This booking was taken back while it was under way", status=TAKEN)
+            if not over.free:
+                raise calendar.taken(effect, slot)
+        raise Throttled(reason="the slot changes all the time")
 
     @book_slot.postcondition
     def booked(effect: Effect) -> Found[Booking] | Absent | Unclear:
-        slot = _INSTANT.validate_python(effect.arguments["slot"])
-        owner = calendar.owner(effect, slot)
-        if owner == effect.id:
-            return Found(calendar.booking(slot, effect.arguments["guest"]), reference=calendar.name(slot))
-        # Another's event under this name proves as much as none: one name holds one event.
-        if owner is not None or calendar.answers(effect):
+        slot = _slot(effect.arguments)
+        held = calendar.held(effect, slot)
+        if held is not None and held.books(effect.id):
+            booking = calendar.booking(slot, effect.arguments["guest"])
+            return Found(booking, reference=calendar.reference(slot, held))
+        # Another's event under this name, or a cancelled one, proves as much as none: one name holds one event.
+        if held is not None or calendar.answers(effect):
             return Absent()
         return Unclear("the calendar itself could not be seen")
 
     return book_slot
 
 
-class _Calendar:
-    """One calendar collection: what is asked of it and what its answers mean."""
-
-    def __init__(self, client: httpx.Client, url: str, slot_minutes: int) -> None:
-        if client.follow_redirects:
-            raise UsageError("a booking may be sent once per attempt: make the client with follow_redirects=False")
-        if not 1 <= slot_minutes <= DAY_MINUTES or DAY_MINUTES % slot_minutes:
-            raise UsageError("slot_minutes must divide a day: 15, 30, 60, ...")
-        self._client = client
-        self._url = url.rstrip("/") + "/"
-        self._minutes = slot_minutes
-
-    def name(self, slot: datetime) -> str:
-        return icalendar.stamp(slot) + ".ics"
-
-    def booking(self, slot: datetime, guest: str) -> Booking:
-        return Booking(slot=_iso(slot), guest=guest, resource=self.name(slot))
-
-    def check_grid(self, effect: Effect, slot: datetime) -> None:
-        """Nothing has been sent yet, and nothing will be for this slot."""
-        before = self._on_grid(slot)
-        if before == slot:
-            return
-        hint = f"Choose a candidate: slots begin every {self._minutes} minutes and are as long."
-        raise Rejected("no_such_slot", "No slot begins at this time", field="slot", hint=hint,
-                       candidates=self._free(effect, before))  # fmt: skip
-
-    def store(self, effect: Effect, slot: datetime, guest: str, title: str) -> httpx.Response:
-        content = icalendar.event(
-            uid=effect.id,
-            start=slot,
-            minutes=self._minutes,
-            summary=title,
-            contact=guest,
-        )
-        headers = {
-            "If-None-Match": "*",
-            "Content-Type": "text/calendar; charset=utf-8",
-            "Idempotency-Key": effect.provider_key,
-        }
-        with effect.sending():
-            return self._client.put(self._at(slot), content=content, headers=headers, timeout=wait_s(effect))
-
-    def owner(self, effect: Effect, slot: datetime) -> str | None:
-        """The UID that holds the slot, None when nothing is there.
-
-        Raises:
-            Unproven: the server answered something else, or something unreadable.
-        """
-        answer = self._client.get(self._at(slot), timeout=wait_s(effect))
-        if answer.status_code in (404, 410):
-            return None
-        if answer.status_code != 200:
-            raise Unproven(f"reading the slot was answered {answer.status_code}")
-        uid = icalendar.uid(answer.text)
-        if uid is None:
-            raise Unproven("the slot holds something that is no event")
-        return uid
-
-    def is_ours(self, effect: Effect, slot: datetime) -> bool:
-        """Whose the slot is that was refused as taken.
-
-        Raises:
-            Unproven: it cannot be read, whatever the reason: a failure of this reading is none of the booking.
-        """
-        try:
-            owner = self.owner(effect, slot)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it proves nothing
-            raise Unproven(f"a taken slot cannot be read: {type(error).__name__}") from None
-        if owner is None:
-            raise Unproven("the slot was taken when it was booked, and free when it was read")
-        return owner == effect.id
-
-    def answers(self, effect: Effect) -> bool:
-        """Whether the collection is there: else a missing resource says nothing about the booking."""
-        headers = {"Depth": "0", "Content-Type": "application/xml"}
-        answer = self._client.request(
-            "PROPFIND", self._url, content=_CALENDAR_QUESTION, headers=headers, timeout=wait_s(effect)
-        )
-        return answer.status_code == 207
-
-    def taken(self, effect: Effect, slot: datetime) -> Rejected:
-        free = self._free(effect, slot + timedelta(minutes=self._minutes))
-        hint = "Offer the guest the candidates, then book the chosen one." if free else "Ask the guest for another day."
-        return Rejected("slot_taken", "The slot belongs to another guest", field="slot", hint=hint, candidates=free,
-                        status=412)  # fmt: skip
-
-    def _free(self, effect: Effect, first: datetime) -> list[str]:
-        """The next free slots from `first` on, as far as the server says so in the time that is left."""
-        free: list[str] = []
-        slot = first
-        for _ in range(SLOTS_ASKED_MAX):
-            if len(free) == CANDIDATES_MAX or effect.remaining_s <= 0:
-                break
-            try:
-                if self.owner(effect, slot) is None:
-                    free.append(_iso(slot))
-            except Exception:  # noqa: BLE001 - a refusal stays one, with or without something to offer
-                break
-            slot += timedelta(minutes=self._minutes)
-        return free
-
-    def _on_grid(self, slot: datetime) -> datetime:
-        step = timedelta(minutes=self._minutes)
-        return _EPOCH + (slot - _EPOCH) // step * step
-
-    def _at(self, slot: datetime) -> str:
-        return self._url + self.name(slot)
+def _declare_revoke(book_slot: Tool[..., Any], calendar: Calendar, policy: Policy) -> None:
+    @book_slot.revoke(sends="marked", policy=policy)
+    def cancel(effect: Effect) -> Revoked | Found[Booking]:
+        """Cancel a booking of which it is not known whether it was made."""
+        original = effect.original
+        slot, keys = _slot(original.arguments), set(original.provider_keys)
+        stone, over = _cancelled(original, ended=original.provider_keys), None
+        for _ in range(CHANGES_MAX):
+            answer = calendar.store(effect, slot, stone, over)
+            if answer.status_code in STORED:
+                return Revoked()
+            if answer.status_code != TAKEN:
+                refused(answer)
+            over = calendar.holder(effect, slot)
+            if keys and keys <= set(over.event.ended):
+                return Revoked()  # a repeat: whoever has booked the slot since has kept the stone's words
+            if over.books(original.id):
+                booking = calendar.booking(slot, original.arguments["guest"])
+                return Found(booking, reference=calendar.reference(slot, over))
+            if not over.free:
+                raise Unproven("the slot is another's, who knows nothing of this booking: that is no stone")
+        raise Unproven("the slot changes all the time")
 
 
-def _refused(answer: httpx.Response) -> NoReturn:
-    """Only what surely stored nothing is a refusal. A UID conflict may be our own event under another name."""
-    match answer.status_code:
-        case 401 | 403 if b"no-uid-conflict" not in answer.content:
-            raise Forbidden("The calendar does not let this program book")
-        case 400 | 413 | 415:
-            raise Rejected("invalid_booking", "The calendar does not accept this booking", status=answer.status_code)
-        case 429:
-            wait = answer.headers.get("Retry-After", "")
-            raise Throttled(float(wait) if wait.isdigit() else None)
-        case status:
-            raise Unproven(f"storing the booking was answered {status}")
+def _declare_compensation(book_slot: Tool[..., Any], calendar: Calendar, policy: Policy) -> None:
+    @book_slot.compensation(sends="marked", policy=policy)
+    def unbook(effect: Effect) -> Booking:
+        """Cancel a booking that was made, so that the slot is free again."""
+        original = effect.original
+        slot = _slot(original.arguments)
+        released = _cancelled(original, ended=(*original.provider_keys, effect.id))
+        for _ in range(CHANGES_MAX):
+            held = calendar.held(effect, slot)
+            if _is_released(effect, held):
+                return calendar.booking(slot, original.arguments["guest"])
+            if held is None or not held.books(original.id):
+                hint = "There is nothing to cancel; tell the user that the booking is gone."
+                raise Rejected("booking_gone", "The booking is no longer in the calendar", hint=hint)
+            if held.etag is None:
+                raise Unproven("the calendar names no version of the booking that a change could be bound to")
+            answer = calendar.store(effect, slot, released, held)
+            if answer.status_code in STORED:
+                return calendar.booking(slot, original.arguments["guest"])
+            if answer.status_code != TAKEN:
+                refused(answer)
+        raise Throttled(reason="the slot changes all the time")
+
+    @unbook.postcondition
+    def unbooked(effect: Effect) -> Found[Booking] | Absent | Unclear:
+        original = effect.original
+        slot = _slot(original.arguments)
+        held = calendar.held(effect, slot)
+        if _is_released(effect, held):
+            return Found(calendar.booking(slot, original.arguments["guest"]), reference=None)
+        if held is not None or calendar.answers(effect):
+            return Absent()
+        return Unclear("the calendar itself could not be seen")
 
 
-def _iso(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat()
+def _is_released(effect: Effect, held: Held | None) -> bool:
+    """Whether the booking is cancelled: by this effect, whoever has booked the slot since, or by hand."""
+    if held is None:
+        return False
+    return effect.id in held.event.ended or (held.event.owner == effect.original.id and held.event.cancelled)
+
+
+def _cancelled(original: Effect, *, ended: tuple[str, ...]) -> Entry:
+    """What is put in the place of a booking: its words, CANCELLED, and the names that may not book here any more."""
+    told = original.arguments
+    summary, contact = str(told.get("title", "")), str(told["guest"])
+    return Entry(owner=original.id, summary=summary, contact=contact, cancelled=True, ended=ended)
+
+
+def _slot(arguments: Mapping[str, Any]) -> datetime:
+    return _INSTANT.validate_python(arguments["slot"])

@@ -28,13 +28,14 @@ from counterfoil.changes import (
     SettleReturned,
 )
 from counterfoil.clock import Clock, SystemClock
-from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
+from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.ledger import notices, proofs
+from counterfoil.ledger import due, notices, proofs, undos
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
+from counterfoil.ledger.undos import ORIGINAL, OriginalRefuses
 from counterfoil.text import storable
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
@@ -121,6 +122,9 @@ class Ledger:
 
         try:
             return self.write(work)
+        except OriginalRefuses as refused:
+            if len(changes) == 1:
+                return [Declined(None, f"{ORIGINAL}{refused.guard}")]
         except LedgerUnavailable as refused:
             if len(changes) == 1 or not refused.certain:
                 raise
@@ -162,6 +166,7 @@ class Ledger:
         if isinstance(change, Begin) and change.fresh:
             born = self._insert(connection, change)
             if born is not None:
+                self._undo(connection, born, change)
                 return Applied(born)
         row = self._select(connection, effects.c.key == change.key, lock=True)
         if row is None:
@@ -189,6 +194,8 @@ class Ledger:
         after = self._update(connection, row, decision)
         for kind, detail in decision.incidents:
             self._incident(connection, after, kind, dict(detail), after.now)
+        if after.undoes is not None and (isinstance(change, Begin) or after.verdict is not row.verdict):
+            self._undo(connection, after, change)
         if shared:
             self._incident(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
         for owner in shared:
@@ -196,6 +203,22 @@ class Ledger:
             if other is not None:
                 self._incident(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
         return Applied(after)
+
+    def _undo(self, connection: sa.Connection, row: Row, change: Change) -> None:
+        """Carry what happens to an effect that takes another one back over to that one, in this transaction."""
+        if row.undoes is None:
+            return
+        original = self._select(connection, effects.c.key == row.undoes, lock=True)
+        if original is None:
+            raise OriginalRefuses("no_row")
+        decision = decide(original, undos.following(row, change, original), self._reading(original.now))
+        match decision:
+            case Refusal(guard) if isinstance(change, Begin):
+                raise OriginalRefuses(guard)
+            case Decision():
+                after = self._update(connection, original, decision)
+                for kind, detail in decision.incidents:
+                    self._incident(connection, after, kind, dict(detail), after.now)
 
     def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
         if proofs.distrust_keys(connection, row):
@@ -279,33 +302,14 @@ class Ledger:
         A courtesy, not a lock: two hosts that look at one effect at once do no harm.
         """
 
-        def work(connection: sa.Connection) -> list[Row]:
-            now = self._time(connection)
-            due = (effects.c.look_at <= now) & effects.c.tool.in_(list(names))
-            due &= (effects.c.verdict != str(Verdict.EFFECT_UNKNOWN)) | (effects.c.lease_until < now)
-            if tenant is not None:
-                due &= effects.c.tenant == tenant
-            chosen = sa.select(effects.c.key).where(due).order_by(effects.c.look_at).limit(limit)
-            if not self._is_sqlite:
-                chosen = chosen.with_for_update(skip_locked=True)
-            mine = effects.c.key.in_(sa.select(chosen.cte("chosen").c.key))
-            taking = sa.update(effects).where(mine).values(look_at=now + claim_us)
-            rows = connection.execute(taking.returning(*COLUMNS)).mappings().all()
-            return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
-
-        return self.write(work)
+        return self.write(
+            lambda connection: due.take(connection, names, tenant, self._time(connection), limit, claim_us)
+        )
 
     def give_back(self, taken: Sequence[Row]) -> None:
         """Let others look at once at what was taken and not looked at. What has changed since stays as it is."""
-
-        def work(connection: sa.Connection) -> None:
-            now = self._time(connection)
-            for row in sorted(taken, key=lambda row: row.key):
-                unchanged = (effects.c.key == row.key) & (effects.c.look_at == row.look_at)
-                connection.execute(sa.update(effects).where(unchanged).values(look_at=now))
-
         if taken:
-            self.write(work)
+            self.write(lambda connection: due.give_back(connection, taken, self._time(connection)))
 
     def review(self, tenant: str, *, limit: int = 100) -> int:
         """Raise the incident `doubt_left` for doubts that are older than their review time and have none; how many."""

@@ -31,6 +31,7 @@ def to_row(mapping: RowMapping | Mapping[str, Any], now: int) -> Row:
     content["fingerprint"] = bytes(content["fingerprint"])
     content["verdict"] = Verdict(content["verdict"])
     content["proof"] = None if content["proof"] is None else Proof(content["proof"])
+    content["undoes"] = None if content["undoes"] is None else bytes(content["undoes"])
     content["provider_keys"] = tuple(content["provider_keys"])
     content["references"] = tuple(content["references"])
     return Row(**content, now=now)

@@ -20,7 +20,8 @@ from counterfoil.changes import Applied
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.blocking import BlockingShell
-from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke, of_failed_look
+from counterfoil.runner.job import of_failed_look
+from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke
 from counterfoil.runner.transactional import transact_async
 from counterfoil.runner.worker import Deadline, Running
 from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write
@@ -104,7 +105,7 @@ class AsyncShell(Shell):
 
     async def attempt(self, step: Attempt) -> AttemptEnd:
         """Run the function and wait for it until the deadline."""
-        one, effect = self.begun(step)
+        one, effect = await self._whole(lambda: self.begun(step)) if step.row.undoes else self.begun(step)
         if not self.job.tool.is_async:
             try:
                 self.site.attempts.run(lambda: self.in_thread(step, one, effect))
@@ -175,7 +176,7 @@ class AsyncShell(Shell):
         clock, seconds = self.site.clock, self.job.tool.policy.look_timeout_s
         boot, begun_us = self.site.ledger.boot(), clock.boot_us()
         deadline = Deadline(clock, seconds)
-        effect = self.looking(row, deadline)
+        effect = await self._whole(lambda: self.looking(row, deadline)) if row.undoes else self.looking(row, deadline)
         if isinstance(effect, Unclear):
             return self.asked(row, effect, boot, 0.0)
         task = asyncio.get_running_loop().create_task(_heard(function(effect), effect))

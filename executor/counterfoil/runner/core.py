@@ -5,7 +5,6 @@ Owns everything but the waiting. A call is validated and named here; what follow
 
 from __future__ import annotations
 
-import math
 import os
 import socket
 import uuid
@@ -16,11 +15,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from counterfoil import flow, looking
-from counterfoil.arguments import Arguments, Invalid
-from counterfoil.changes import Begin, Terms
+from counterfoil import flow, looking, undoing
+from counterfoil.arguments import Invalid
+from counterfoil.changes import Begin, Undoes, UndoKind
 from counterfoil.clock import Clock, SystemClock
-from counterfoil.effect import MICROSECONDS, Row, Verdict
+from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerError, UsageError
 from counterfoil.identity import CANONICAL_VERSION, Identity, NotCanonical, identify
 from counterfoil.ledger.audit import Audit
@@ -30,40 +29,23 @@ from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
+from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, wanted_id
 from counterfoil.runner.incidents import OnIncident, listener
+from counterfoil.runner.job import NO_ROW
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
-from counterfoil.runner.shell import NO_ROW, Job, Observer, Site
+from counterfoil.runner.settings import by_name, check_settings, check_turn, terms
+from counterfoil.runner.shell import Job, Observer, Site
 from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
-from counterfoil.telling import RETRY_SOON_S, under_way
+from counterfoil.telling import RETRY_SOON_S, refused_arguments, under_way
 from counterfoil.text import storable
-from counterfoil.tool import AllArguments, Policy, Tool, tool
+from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool, tool
 
-CHECK_EFFECT = "check_effect"
 LEDGER_THREADS = 16
-TURN_MAX = 2**31
+ROLLBACK_MAX = 10_000
 CALL_ID_MAX = 500
-SECRET_MIN = 16
-_CHECK_SCHEMA: dict[str, Any] = {
-    "name": CHECK_EFFECT,
-    "description": "Tell whether an earlier action that ended as unknown or in progress has happened. It changes "
-    "nothing. Use it with the effect_id that the earlier answer named, instead of calling the tool again.",
-    "parameters": {
-        "type": "object",
-        "properties": {"effect_id": {"type": "string", "description": "The effect_id from the earlier answer."}},
-        "required": ["effect_id"],
-        "additionalProperties": False,
-    },
-}
-
-
-def _check_arguments(effect_id: str) -> None:
-    """The arguments of check_effect."""
-
-
-_CHECK_ARGUMENTS = Arguments(_check_arguments, key=("effect_id",))
 
 
 @tool(read_only=True, name="unregistered")
@@ -117,8 +99,11 @@ class Core:
             UsageError: two tools of one name, secret arguments without `secret`, a URL that is none.
             LedgerError: the ledger is missing, unreachable, of another schema version, or not durable.
         """
-        _check_settings(tenant, secret, clock_margin_s, attempts_max)
-        self._tools = _by_name(tools, secret)
+        check_settings(tenant, secret, clock_margin_s, attempts_max)
+        self._tools = by_name(tools, secret)
+        self._known = self._tools | {
+            one.name: one for tool in self._tools.values() for one in (tool.revoke_tool, tool.compensation_tool) if one
+        }
         self._process = os.getpid()
         self._tenant = tenant
         self._secret = secret
@@ -146,7 +131,7 @@ class Core:
 
     def schemas(self) -> list[dict[str, Any]]:
         """The JSON schemas of all tools for a model, `check_effect` among them: name, description, parameters."""
-        return [one.schema() for one in self._tools.values()] + [_CHECK_SCHEMA]
+        return [one.schema() for one in self._tools.values()] + [CHECK_SCHEMA]
 
     @property
     def tools(self) -> Mapping[str, Tool[Any, Any]]:
@@ -189,7 +174,7 @@ class Core:
             raise UsageError(
                 "this executor was made before a fork; threads and connections do not cross it: make a new one"
             )
-        _check_turn(turn)
+        check_turn(turn)
         if name == CHECK_EFFECT:
             return self._prepare_check(arguments, context)
         tool = self._tools.get(name)
@@ -198,7 +183,7 @@ class Core:
             return about(None, Words(tool=str(name)[:64], code="unknown_tool", known=known))
         valid = tool.arguments.validate(arguments, secret=self._secret)
         if isinstance(valid, Invalid):
-            return _invalid(name, valid)
+            return refused_arguments(name, [(one.field, one.problem) for one in valid.problems], valid.echo)
         job = Job(
             tool=tool,
             effect_id="",
@@ -227,10 +212,9 @@ class Core:
                 occurrence=again,
             )
         except NotCanonical as problem:
-            return _not_canonical(name, problem, valid.echo)
+            return refused_arguments(name, [(problem.path, problem.problem)], valid.echo)
         begin = self._begin(tool, identity, job, valid.stored, valid.echo, again)
-        ready = Job(**{item: getattr(job, item) for item in job.__slots__} | {
-            "begin": begin, "effect_id": identity.id})  # fmt: skip
+        ready = replace(job, begin=begin, effect_id=identity.id)
         return _Prepared(ready, flow.call(self._request(tool, identity, valid.echo)))
 
     def _begin(
@@ -276,7 +260,7 @@ class Core:
         )
 
     def _prepare_check(self, arguments: str | bytes | Mapping[str, Any], context: Any) -> _Prepared | Observation:
-        wanted = _effect_id(arguments)
+        wanted = wanted_id(arguments)
         if wanted is None:
             problem = (("effect_id", "must be the effect_id that an earlier answer named, and nothing else"),)
             return about(None, Words(tool=CHECK_EFFECT, code="invalid_arguments", details=problem))
@@ -295,7 +279,7 @@ class Core:
                 tool=CHECK_EFFECT, code="not_found", field="effect_id", reason="No effect has this effect_id."
             )
             return about(None, words)
-        tool = self._tools.get(row.tool)
+        tool = self._known.get(row.tool)
         looks = tool is not None and tool.postcondition_function is not None
         job = Job(tool=tool or _unregistered, effect_id=row.id, actor=self._site.holder, context=context)
         return _Prepared(job, looking.checked(row, row.tool, looks=looks))
@@ -306,6 +290,42 @@ class Core:
         except UsageError:
             return None
         return row if row.id == effect_id else None
+
+    def _prepare_undo(self, effect_id: str, kind: UndoKind, context: Any) -> _Prepared:
+        row = self.audit.effect(effect_id)
+        tool = self._tools.get(row.tool)
+        undo = None if tool is None else tool.revoke_tool if kind == "revoke" else tool.compensation_tool
+        if undo is None:
+            raise UsageError(f"{row.tool} has no {kind} here: declare one with @{row.tool}.{kind}()")
+        identity = identify(
+            tenant=self._tenant,
+            tool=undo.name,
+            task="",
+            names=ALL_ARGUMENTS,
+            identity_arguments={},
+            # A revoke names the attempts made so far: after a later one it is another revoke (protocol F7).
+            explicit_key=f"{row.id}:{row.attempts}" if kind == "revoke" else row.id,
+        )
+        job = Job(tool=undo, effect_id=identity.id, actor=self._site.holder, values={}, context=context, task=row.task)
+        begin = replace(self._begin(undo, identity, job, "{}", "{}", None), undoes=Undoes(row.key, kind, row.attempts))
+        request = self._request(undo, identity, "{}")
+        if kind == "revoke":
+            return _Prepared(replace(job, begin=begin), undoing.revoked(replace(request, keyed=True), row))
+        return _Prepared(replace(job, begin=begin), undoing.compensated(request))
+
+    def _to_roll_back(self, task: str) -> list[Row]:
+        if not task:
+            raise UsageError("rollback takes the name of a task")
+        rows = self.audit.effects(verdict=Verdict.EFFECT_APPLIED, task=task, limit=ROLLBACK_MAX)
+        return [row for row in rows if row.undo_kind is None and row.undone_by is None]
+
+    def _cannot_roll_back(self, row: Row) -> Observation | None:
+        tool = self._tools.get(row.tool)
+        if tool is not None and tool.compensation_tool is not None:
+            return None
+        words = Words(tool=row.tool, code="conflict", reason="It has no compensation; a person has to make up for it.",
+                      hint="Report this to a person.")  # fmt: skip
+        return about(row, words)
 
     def _resolve(self, effect_id: str, verdict: Verdict | str, by: str, why: str, version: int, value: Any) -> Row:
         wanted = decided(verdict, by, why)
@@ -318,7 +338,7 @@ class Core:
         self._sightings.add(sighting | {"code": storable(code, CODE_MAX), "at": row.now})
 
     def _job_for(self, row: Row) -> Job:
-        return Job(tool=self._tools[row.tool], effect_id=row.id, actor="reconcile")
+        return Job(tool=self._known[row.tool], effect_id=row.id, actor="reconcile")
 
     def _watch(self, interval_s: float, claim_s: float) -> Watch:
         return Watch(
@@ -327,70 +347,4 @@ class Core:
         )  # fmt: skip
 
     def _lookable(self) -> list[str]:
-        return [name for name, one in self._tools.items() if one.postcondition_function is not None]
-
-
-def terms(tool: Tool[Any, Any]) -> Terms:
-    """The tool's declared times as the ledger keeps them."""
-    policy: Policy = tool.policy
-    keys = policy.key_policy
-    retention_s = policy.idempotent_window_s if tool.idempotent else keys.retention_s if keys is not None else None
-    return Terms(
-        timeout_us=_us(policy.timeout_s),
-        grace_us=None if policy.grace_s is None else _us(policy.grace_s),
-        review_us=_us(policy.review_after_s),
-        audit_us=_us(policy.audit_s),
-        retention_us=None if retention_s is None else _us(retention_s),
-        concurrent=tool.idempotent or (keys is not None and keys.concurrent),
-        replays_refusals=keys is not None and keys.replays_refusals,
-    )
-
-
-def _check_settings(tenant: object, secret: object, clock_margin_s: float, attempts_max: object) -> None:
-    if not isinstance(tenant, str):
-        raise UsageError("tenant= is text")
-    if secret is not None and (not isinstance(secret, bytes) or len(secret) < SECRET_MIN):
-        raise UsageError(f"secret= takes at least {SECRET_MIN} random bytes that you keep")
-    if not (math.isfinite(clock_margin_s) and clock_margin_s > 0):
-        raise UsageError("clock_margin_s= is a number of seconds above 0: how far the clocks of hosts may differ")
-    if not isinstance(attempts_max, int) or attempts_max < 1:
-        raise UsageError("attempts_max= is a whole number, 1 or more")
-
-
-def _check_turn(turn: object) -> None:
-    if turn is not None and not (isinstance(turn, int) and abs(turn) < TURN_MAX):
-        raise UsageError("turn= is the number of the model's round in the task: a small integer")
-
-
-def _us(seconds: float) -> int:
-    return round(seconds * MICROSECONDS)
-
-
-def _by_name(tools: Iterable[Tool[Any, Any]], secret: bytes | None) -> dict[str, Tool[Any, Any]]:
-    named: dict[str, Tool[Any, Any]] = {}
-    for one in tools:
-        if not isinstance(one, Tool):
-            raise UsageError(f"{getattr(one, '__name__', one)!r} is no tool: decorate the function with @tool(...)")
-        if one.name in named:
-            raise UsageError(f"two tools are named {one.name!r}: give one of them another name=")
-        if one.arguments.has_secrets and not secret:
-            raise UsageError(f"{one.name} takes a secret argument: give Executor(..., secret=...) to key its digest")
-        if one.policy.verify == "always" and one.postcondition_function is None:
-            raise UsageError(f'{one.name} has verify="always" and no postcondition to look with: register one')
-        named[one.name] = one
-    return named
-
-
-def _invalid(tool: str, invalid: Invalid) -> Observation:
-    details = tuple((problem.field, problem.problem) for problem in invalid.problems)
-    return about(None, Words(tool=tool, code="invalid_arguments", details=details, arguments=invalid.echo))
-
-
-def _not_canonical(tool: str, problem: NotCanonical, echo: str) -> Observation:
-    details = ((problem.path, problem.problem),)
-    return about(None, Words(tool=tool, code="invalid_arguments", details=details, arguments=echo))
-
-
-def _effect_id(arguments: str | bytes | Mapping[str, Any]) -> str | None:
-    valid = _CHECK_ARGUMENTS.validate(arguments)
-    return None if isinstance(valid, Invalid) else str(valid.values["effect_id"])
+        return [name for name, one in self._known.items() if one.postcondition_function is not None]

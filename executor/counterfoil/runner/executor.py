@@ -17,6 +17,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from counterfoil import looking
+from counterfoil.changes import UndoKind
 from counterfoil.effect import Incident, Row, Verdict
 from counterfoil.errors import LedgerError, LedgerUnavailable
 from counterfoil.observe import Observation
@@ -154,6 +155,44 @@ class Executor(Core):
         """
         return close_incident(self._ledger, self._tenant, number, by=by, why=why)
 
+    def revoke(self, effect_id: str, *, context: Any = None) -> Observation:
+        """Take an unknown effect back with its tool's revoke, and tell what is known of it then.
+
+        Acknowledged: no effect, also for a request that arrives late. Found: applied. Its own end unknown: the effect
+        stays unknown and cannot begin; call it again, a revoke may be sent again.
+
+        Raises:
+            UsageError: no such effect, or its tool has no revoke.
+            LedgerError: the ledger cannot be read.
+        """
+        prepared = self._prepare_undo(effect_id, "revoke", context)
+        return BlockingShell(self._site, prepared.job).run(prepared.flow)
+
+    def compensate(self, effect_id: str, *, context: Any = None) -> Observation:
+        """Make up for an applied effect with its tool's compensation; the observation is about the compensation.
+
+        At most once for each effect, by the same rules as any effect. The effect is answered `ended` from then on.
+
+        Raises:
+            UsageError: no such effect, or its tool has no compensation.
+            LedgerError: the ledger cannot be read.
+        """
+        prepared = self._prepare_undo(effect_id, "compensation", context)
+        return BlockingShell(self._site, prepared.job).run(prepared.flow)
+
+    def rollback(self, task: str, *, context: Any = None) -> dict[str, Observation]:
+        """Compensate a task's applied effects, newest first; what came of each, by effect id. It does not stop at one
+        that fails: read each.
+
+        Raises:
+            UsageError: an empty task.
+            LedgerError: the ledger cannot be read.
+        """
+        return {
+            row.id: self._cannot_roll_back(row) or self.compensate(row.id, context=context)
+            for row in self._to_roll_back(task)
+        }
+
     def resolve(
         self, effect_id: str, verdict: Verdict | str, *, by: str, why: str, version: int, value: Any = None
     ) -> Row:
@@ -269,6 +308,24 @@ class AsyncExecutor(Core):
         return await loop.run_in_executor(
             self._threads, lambda: close_incident(self._ledger, self._tenant, number, by=by, why=why)
         )
+
+    async def revoke(self, effect_id: str, *, context: Any = None) -> Observation:
+        """See `Executor.revoke`."""
+        return await self._undo(effect_id, "revoke", context)
+
+    async def compensate(self, effect_id: str, *, context: Any = None) -> Observation:
+        """See `Executor.compensate`."""
+        return await self._undo(effect_id, "compensation", context)
+
+    async def rollback(self, task: str, *, context: Any = None) -> dict[str, Observation]:
+        """See `Executor.rollback`."""
+        rows = await asyncio.get_running_loop().run_in_executor(self._threads, self._to_roll_back, task)
+        return {row.id: self._cannot_roll_back(row) or await self.compensate(row.id, context=context) for row in rows}
+
+    async def _undo(self, effect_id: str, kind: UndoKind, context: Any) -> Observation:
+        loop = asyncio.get_running_loop()
+        prepared = await loop.run_in_executor(self._threads, self._prepare_undo, effect_id, kind, context)
+        return await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow)
 
     async def resolve(
         self, effect_id: str, verdict: Verdict | str, *, by: str, why: str, version: int, value: Any = None

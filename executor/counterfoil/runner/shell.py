@@ -6,32 +6,35 @@ flow and the ledger do.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from random import Random
-from typing import Any, Protocol, assert_never
+from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from counterfoil.arguments import Invalid
 from counterfoil.attempt import Effect, Gate, GateState, running
-from counterfoil.changes import Answer, Applied, Begin, Change, Declined, SettleClosed, SettleLook, SettleReturned
-from counterfoil.clock import Clock
-from counterfoil.effect import Absent, Evidence, Found, Lost, NeverSent, Refused, Returned, Row, Unclear, Verdict
-from counterfoil.errors import Forbidden, LedgerUnavailable
-from counterfoil.failure import classify, explicit_chain, name_of, status_of
-from counterfoil.flow import settling
-from counterfoil.ledger.ledger import Ledger
-from counterfoil.runner.backlog import Backlog
-from counterfoil.runner.overrun import Overruns
+from counterfoil.changes import Answer, Applied, Change, Declined, SettleClosed, SettleReturned
+from counterfoil.effect import (
+    Found,
+    Lost,
+    NeverSent,
+    Refused,
+    Returned,
+    Revoked,
+    Row,
+)
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.failure import classify, explicit_chain, name_of
+from counterfoil.runner.job import NO_ROW, Job, Observer, Site, as_evidence, bare, interrupt_of, invoke
+from counterfoil.runner.look import Looking
 from counterfoil.runner.values import stored
-from counterfoil.runner.worker import Deadline, Running, Workers, completed
+from counterfoil.runner.worker import Deadline, Running, completed
+from counterfoil.settling import settling
 from counterfoil.steps import (
     FULL,
-    Asked,
     Attempt,
     AttemptEnd,
     Sight,
@@ -40,60 +43,12 @@ from counterfoil.steps import (
     Step,
     Write,
 )
-from counterfoil.tool import Tool
 
-REASON_MAX = 500
-# Stands where a read-only tool has no row.
-NO_ROW = Row(
-    key=b"", id="", tenant="", tool="", task="", fingerprint=b"", canonical_version=0, arguments="", echo="",
-    verdict=Verdict.NO_EFFECT,
-)  # fmt: skip
+__all__ = ["Job", "Observer", "Shell", "Site", "as_evidence", "invoke"]
 
 
-class Observer(Protocol):
-    """Told of each step before and after it. `moment` is "before" or "after"; `step` the step's name, for a write
-    with the change in it ("Write:SettleReturned"). It runs in the call's own thread and must not raise."""
-
-    def __call__(self, moment: str, step: str, tool: str, effect_id: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What every call of one executor shares."""
-
-    ledger: Ledger
-    clock: Clock
-    holder: str
-    attempts: Workers
-    looks: Workers
-    overruns: Overruns
-    backlog: Backlog
-    observer: Observer | None
-    random: Random
-    see: Callable[[Row, str, Job], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One call (or one look) at one effect: the tool, what the caller gave, and how its begin reads."""
-
-    tool: Tool[Any, Any]
-    effect_id: str
-    actor: str
-    begin: Begin | None = None
-    values: Mapping[str, Any] | None = None
-    context: Any = None
-    task: str = ""
-    turn: int | None = None
-    call_id: str | None = None
-
-
-class Shell:
+class Shell(Looking):
     """What both shells share: the steps that only touch the ledger, and what runs inside a worker's thread."""
-
-    def __init__(self, site: Site, job: Job) -> None:
-        self.site = site
-        self.job = job
 
     def observe(self, moment: str, step: Step[Any]) -> None:
         """Tell the observer."""
@@ -177,6 +132,7 @@ class Shell:
             attempt=row.attempts,
             gate=gate,
             connection=connection,
+            original=self.original(row),
         )
 
     def _told(self, row: Row) -> Mapping[str, Any]:
@@ -213,7 +169,19 @@ class Shell:
             # The function swallowed DeadlinePassed and made up a result: nothing has passed the gate.
             return AttemptEnd(NeverSent("the deadline passed before sending", retryable=False))
         kept = stored(value, self.job.tool.policy.value_max_bytes)
-        return AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate))
+        end = AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate))
+        return self._of_revoke(end, value) if self.job.tool.undo_kind == "revoke" else end
+
+    def _of_revoke(self, end: AttemptEnd, value: Any) -> AttemptEnd:
+        """What a revoke returned: acknowledged, or the original that it found instead."""
+        match value:
+            case Revoked():
+                return end
+            case Found() as found:
+                kept = stored(found.value, self.job.tool.policy.value_max_bytes)
+                return replace(end, original=bare(found), original_value=kept)
+            case _:  # it may be sent again, so this is a doubt and no harm
+                return AttemptEnd(Lost(f"the revoke returned {name_of(type(value))}, not Revoked or Found"))
 
     def raised(self, problem: BaseException, gate: Gate) -> AttemptEnd:
         """The end of a function that raised."""
@@ -225,7 +193,7 @@ class Shell:
         if isinstance(outcome, Refused) and state is GateState.SHUT and self.job.tool.sends == "marked":
             outcome = replace(outcome, status=None)  # refused before the mark: the provider has said nothing to the key
         unused = not isinstance(outcome, NeverSent) and self._key_unused(gate)
-        return AttemptEnd(outcome, key_unused=unused, interrupt=_interrupt(problem))
+        return AttemptEnd(outcome, key_unused=unused, interrupt=interrupt_of(problem))
 
     def _key_unused(self, gate: Gate) -> bool:
         return self.job.tool.policy.key_policy is not None and not gate.key_read
@@ -267,74 +235,3 @@ class Shell:
         speaks = policy is not None and policy.replays_refusals
         with suppress(LedgerUnavailable):  # then it is in the backlog
             self.write(settling(row, end, self.job.actor, speaks_for_key=speaks))
-
-    # ------------------------------------------------------------ one look
-
-    def looking(self, row: Row, deadline: Deadline) -> Effect | Unclear:
-        """The handle for a postcondition, made from what the ledger keeps."""
-        revived = self.job.tool.arguments.revive(row.arguments)
-        if isinstance(revived, Invalid):
-            return Unclear("the stored arguments no longer fit the tool")
-        return Effect(
-            id=row.id,
-            provider_key=row.provider_key,
-            provider_keys=row.provider_keys,
-            arguments=revived,
-            context=self.job.context,
-            gate=Gate(deadline.remaining_s),
-        )
-
-    def look_in_thread(self, effect: Effect, answer: Callable[[Evidence], None]) -> None:
-        """Ask the postcondition in a worker's thread. A look that fails is unclear, never absent."""
-        function = self.job.tool.postcondition_function
-        assert function is not None
-        try:
-            with running(effect):
-                evidence = completed(function(effect))
-        except BaseException as problem:  # noqa: BLE001 - a look that fails is unclear
-            evidence = of_failed_look(problem)
-        answer(as_evidence(evidence))
-
-    def asked(self, row: Row, evidence: Evidence, boot: tuple[str | None, int | None], took_s: float) -> Asked:
-        """A look ready to be written; it counts from before the question was asked (protocol F4)."""
-        look = SettleLook(
-            key=row.key, actor=self.job.actor, asked_at=row.now, asked_boot_id=boot[0], asked_boot_us=boot[1]
-        )
-        match evidence:
-            case Found() as found:
-                kept = stored(found.value, self.job.tool.policy.value_max_bytes)
-                bare: Found[None] = Found(None, reference=found.references or None, count=found.count,
-                                          complete=found.complete, matches=found.matches)  # fmt: skip
-                look = replace(look, found=bare, value=kept)
-            case Unclear(reason, cause):
-                look = replace(look, unclear=str(reason)[:REASON_MAX] or "unclear", cause=cause)
-            case Absent():
-                pass
-            case _:
-                assert_never(evidence)
-        return Asked(look, took_s)
-
-
-def _interrupt(problem: BaseException) -> BaseException | None:
-    """What must reach the caller after the record: not a cancellation that the function raised for itself."""
-    return None if isinstance(problem, (Exception, asyncio.CancelledError)) else problem
-
-
-def invoke(tool: Tool[Any, Any], effect: Effect, values: Mapping[str, Any]) -> Any:
-    """Call the tool's function with its arguments by name."""
-    return tool.function(effect, **values) if tool.takes_effect else tool.function(**values)
-
-
-def of_failed_look(problem: BaseException) -> Unclear:
-    """What a postcondition that raised tells: never absence; and whether its credential is to blame, by a status."""
-    status = 403 if isinstance(problem, Forbidden) else status_of(problem)
-    reason = f"the postcondition raised {name_of(type(problem))}"
-    told = reason if status is None else f"{reason} with the status {status}"
-    return Unclear(told, "look_forbidden" if status in (401, 403) else None)
-
-
-def as_evidence(answer: Any) -> Evidence:
-    """What a postcondition returned, if it is evidence; anything else is unclear."""
-    if isinstance(answer, (Found, Absent, Unclear)):
-        return answer
-    return Unclear(f"the postcondition returned {name_of(type(answer))}, not Found, Absent or Unclear")

@@ -19,11 +19,11 @@ from counterfoil.changes import Applied, Begin, Declined, Reading, SettleClosed,
 from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, name_of
-from counterfoil.flow import settling
 from counterfoil.ledger.joint import Joint, Undone
 from counterfoil.ledger.transaction import PATIENCE_S, Busy
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, completed
+from counterfoil.settling import settling
 from counterfoil.steps import BUSY, FULL, AttemptEnd, Transact, Transacted
 from counterfoil.transition import new_row
 

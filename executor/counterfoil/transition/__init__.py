@@ -19,6 +19,7 @@ from counterfoil.changes import (
     SettleLook,
     SettleLost,
     SettleReturned,
+    Undo,
 )
 from counterfoil.effect import Row
 from counterfoil.transition.begin import begun, begun_entry, new_row
@@ -26,6 +27,7 @@ from counterfoil.transition.decision import Decision, Refusal, Repeated
 from counterfoil.transition.look import absence_proves, absent, found, unclear
 from counterfoil.transition.outcome import closed, lost, pushed, returned
 from counterfoil.transition.person import resolved
+from counterfoil.transition.undo import undone
 
 __all__ = ["Decision", "Refusal", "Repeated", "absence_proves", "begun_entry", "decide", "new_row"]
 
@@ -49,5 +51,7 @@ def decide(row: Row, change: Change, reading: Reading, *, keys_trusted: bool = T
             return pushed(row, change, reading)
         case Resolve():
             return resolved(row, change, reading)
+        case Undo():
+            return undone(row, change, reading)
         case _:
             assert_never(change)

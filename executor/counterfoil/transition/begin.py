@@ -33,6 +33,9 @@ def new_row(begin: Begin, provider_key: str, reading: Reading) -> Row:
         provider_keys=(provider_key,),
         key_first_begun_at=now,
         created_at=now,
+        undoes=None if begin.undoes is None else begin.undoes.key,
+        undo_kind=None if begin.undoes is None else begin.undoes.kind,
+        undo_through=0 if begin.undoes is None else begin.undoes.through,
         version=0,
     )
     return replace(blank, **_attempt(blank, begin, terms, reading), version=1, updated_at=now, now=now)
@@ -44,6 +47,8 @@ def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decis
     changed = row.fingerprint != begin.fingerprint
     if changed and not row.replaceable:
         return Refusal("conflict")
+    if row.revoke_by is not None:
+        return Refusal("revoking")
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
             return Refusal("applied")

@@ -14,6 +14,7 @@ from counterfoil.transition.clocks import boot_columns, is_over
 from counterfoil.transition.decision import Decision, Refusal, Repeated
 from counterfoil.transition.schedule import after_settling, next_look
 from counterfoil.transition.settled import ended, latched, late, value_columns
+from counterfoil.transition.undo import speaks_too_late
 
 # What a provider answers to a key it knows, or before it has looked at the request: such a refusal was not stored under
 # the key and speaks for no other attempt (design §3, P2).
@@ -29,6 +30,8 @@ def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | R
         return Refusal("fence")
     if names:
         detail["reference"] = change.reference
+    if speaks_too_late(row, attempt):
+        return Decision({}, "returned_after_revoke", attempt, change.actor, detail)
     if row.verdict is not Verdict.EFFECT_APPLIED:
         columns = latched(row, change.proof, attempt, reading) | value_columns(change.value)
         columns |= {"code": change.code, "references": (*row.references, *added), "complete": True}
