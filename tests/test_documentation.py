@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import textwrap
+from contextlib import closing
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -66,6 +69,17 @@ def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
     page = ROOT / "docs" / "how-to" / "take-back-an-effect.md"
     (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     assert run("\n".join(python_blocks(page)), tmp_path) == said
+
+
+def test_the_page_on_one_transaction_goes_as_it_says(tmp_path: Path) -> None:
+    """Reserved together with its record, then replayed: the table holds one reservation."""
+    page = (ROOT / "docs" / "how-to" / "same-transaction.md").read_text()
+    (block,) = re.findall(r"^   ```python\n(.*?)^   ```$", page, re.DOTALL | re.MULTILINE)
+    example = textwrap.dedent(block)
+    assert run(example, tmp_path) == "effect_applied same_transaction False\n"
+    assert run(example, tmp_path) == "effect_applied same_transaction True\n"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as reading:
+        assert reading.execute("SELECT room, day, guest FROM reservations").fetchall() == [("12", "2026-03-04", "Ada")]
 
 
 @pytest.mark.parametrize("declared", [Policy, KeyPolicy])

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from counterfoil.effect import reference_name
 from counterfoil.errors import DeadlinePassed, UsageError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 
 class GateState(Enum):
@@ -88,6 +91,7 @@ class Effect:
         context: Any = None,
         attempt: int = 0,
         gate: Gate | None = None,
+        connection: sa.Connection | None = None,
         original: Effect | None = None,
         value: Any = None,
         references: tuple[str, ...] = (),
@@ -99,6 +103,7 @@ class Effect:
         self._context = context
         self._attempt = attempt
         self._gate = gate
+        self._connection = connection
         self._reference: str | None = None
         self._original = original
         self._value = value
@@ -170,6 +175,23 @@ class Effect:
             UsageError: outside an attempt or a look.
         """
         return max(0.0, self._the_gate().remaining_s)
+
+    @property
+    def connection(self) -> sa.Connection:
+        """The ledger's own transaction, for a tool that is declared `same_transaction=True`: a SQLAlchemy connection.
+
+        What is written through it and the record of it are committed together, or neither is. It is the ledger that
+        commits: do not commit, roll back or close it; savepoints (`begin_nested()`) are yours.
+
+        Raises:
+            DeadlinePassed: the attempt was given up, or has ended.
+            UsageError: the tool is not declared so.
+        """
+        if self._connection is None:
+            raise UsageError("effect.connection belongs to tools that are declared @tool(..., same_transaction=True)")
+        if self._the_gate().state is GateState.SHUT:
+            raise DeadlinePassed("this attempt is over: nothing of it will be committed")
+        return self._connection
 
     @contextmanager
     def sending(self) -> Iterator[None]:

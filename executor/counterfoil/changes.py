@@ -94,6 +94,9 @@ class StoredValue:
 class SettleReturned:
     """The attempt returned. No guard but the key (protocol F12): a success always latches.
 
+    With the proof `same_transaction` it is written in the transaction of the effect itself, and so it carries the
+    fence: where it is declined, the effect must be rolled back (protocol F11).
+
     `original` is what a revoke found in place of an acknowledgement: the effect that it should have taken back.
     """
 
@@ -104,6 +107,7 @@ class SettleReturned:
     value: StoredValue
     reference: str | None = None
     code: str = "ok"
+    proof: Proof = Proof.RETURNED
     key_unused: bool = False
     original: Found[None] | None = None
     original_value: StoredValue | None = None

@@ -5,8 +5,9 @@ Owns the refusals that need no look at the arguments. Each text says how to mend
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_args
 
@@ -30,6 +31,7 @@ class Declaration:
     read_only: bool
     repeatable: bool
     idempotent: bool
+    same_transaction: bool
     sends: Sends
     rejects: tuple[type[Exception], ...]
     policy: Policy
@@ -39,13 +41,15 @@ class Declaration:
         """The names in the key; () where it is `ALL_ARGUMENTS` or left out."""
         return self.key if isinstance(self.key, tuple) else ()
 
-    def check(self, name: str, description: str, *, takes_effect: bool) -> None:
+    def check(self, name: str, description: str, *, takes_effect: bool, is_async: bool) -> None:
         """Refuse what contradicts itself.
 
         Raises:
             UsageError: the first contradiction.
         """
         for problem in self._contradictions(name, description, takes_effect):
+            raise UsageError(f"the tool {name}: {problem}")
+        for problem in self._about_same_transaction(takes_effect, is_async):
             raise UsageError(f"the tool {name}: {problem}")
 
     def check_names(self, name: str, names: tuple[str, ...], never_identity: frozenset[str]) -> None:
@@ -89,6 +93,28 @@ class Declaration:
                 "overwrite a newer one"
             )
 
+    def _about_same_transaction(self, takes_effect: bool, is_async: bool) -> Iterator[str]:
+        if not self.same_transaction:
+            return
+        if not takes_effect:
+            yield "same_transaction=True needs effect.connection to write with; make effect: Effect the first parameter"
+        if is_async:
+            yield (
+                "same_transaction=True lends a blocking connection, which would hold up the event loop; "
+                "write it as a plain function: an AsyncExecutor runs it in a thread"
+            )
+        needless = {
+            "sends": self.sends != "anywhere",
+            "idempotent": self.idempotent,
+            "policy.key_policy": self.policy.key_policy is not None,
+        }
+        for word, given in needless.items():
+            if given:
+                yield (
+                    f"same_transaction=True leaves no doubt to end, so {word} has no meaning; drop it, or drop "
+                    "same_transaction if the effect is not in the ledger's own database alone"
+                )
+
     def _about_key(self) -> Iterator[str]:
         if self.key is None or self.key == ():
             yield (
@@ -104,6 +130,7 @@ class Declaration:
             "sends": self.sends != "anywhere",
             "repeatable": self.repeatable,
             "idempotent": self.idempotent,
+            "same_transaction": self.same_transaction,
             "policy.key_policy": self.policy.key_policy is not None,
         }
         for word, given in useless.items():
@@ -149,3 +176,34 @@ def _lost_answer(listed: type[Exception]) -> str | None:
             return below.__name__
         waiting.extend(below.__subclasses__())
     return None
+
+
+def check_function(function: Callable[..., Any]) -> None:
+    """Refuse what is no function whose call does the work.
+
+    Raises:
+        UsageError: a class, an instance, a generator function.
+    """
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise UsageError(f"@tool takes a function, not {type(function).__name__}: write a function that calls it")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"{function.__qualname__} is a generator function, whose body does not run when it is called: "
+            "collect its items and return them"
+        )
+
+
+def check_look(name: str, function: Any, what: str = "postcondition") -> None:
+    """Refuse what cannot be called with the effect alone.
+
+    Raises:
+        UsageError: a generator function, another signature.
+    """
+    if not callable(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{name}: a {what} is a function, and no generator")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise UsageError(
+            f"{name}: a {what} takes the effect alone; read effect.arguments, effect.id and effect.context in it"
+        ) from None

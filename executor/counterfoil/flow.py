@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from counterfoil.changes import Applied, Change, Declined, SettleClosed, SettleLost, SettleReturned
-from counterfoil.effect import MICROSECONDS, Lost, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
+from counterfoil.changes import Applied, Declined
+from counterfoil.effect import MICROSECONDS, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about
+from counterfoil.settling import settling
 from counterfoil.steps import (
+    BUSY,
     FULL,
     Ask,
     Attempt,
@@ -26,10 +28,19 @@ from counterfoil.steps import (
     Sleep,
     Start,
     Started,
+    Transact,
     Write,
     do,
 )
-from counterfoil.telling import applied_words, ending_words, no_room, refused_words, still_there, unknown_words
+from counterfoil.telling import (
+    applied_words,
+    ending_words,
+    no_room,
+    refused_words,
+    still_there,
+    under_way,
+    unknown_words,
+)
 
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
@@ -107,6 +118,8 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
 
 
 def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+    if request.transacts:
+        return (yield from _transact(request, course, row))
     started = yield from do(Start(fresh=row is None))
     match started.answer:
         case Declined(found, guard):
@@ -122,6 +135,27 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             return still_there(found)
         case Applied(begun):
             return (yield from _attempt(request, course, begun, started))
+
+
+def _transact(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+    """Begin, attempt and settle as one: afterwards all of it counts, or nothing does."""
+    try:
+        done = yield from do(Transact(row, course.patience_s))
+    except LedgerUnavailable as trouble:
+        course.sent = not trouble.certain
+        raise
+    if done.interrupt is not None:
+        raise done.interrupt
+    if done.end is not None:
+        course.used += 1
+        course.end = done.end
+    match done.answer:
+        case Declined(held, guard) if guard == BUSY:
+            return under_way(request.tool, still_there(held))
+        case Declined(guard=guard) if guard == FULL:
+            return no_room(request.tool, row, request.wait_max_s)
+        case Applied(found) | Declined(found):
+            return still_there(found)
 
 
 def _attempt(request: Request, course: _Course, begun: Row, started: Started) -> Flow[Observation | Row | None]:
@@ -157,58 +191,6 @@ def _verify(row: Row) -> Flow[Row]:
         return replace(row, verified=False)
 
 
-def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
-    """The change that the end of an attempt of `row` asks the ledger for."""
-    match end.outcome:
-        case Returned(_, reference):
-            assert end.value is not None
-            code = "ok" if end.value.text is not None else "value_not_stored"
-            return SettleReturned(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                provider_key=row.provider_key,
-                value=end.value,
-                reference=reference or end.reference,
-                code=code,
-                key_unused=end.key_unused,
-                original=end.original,
-                original_value=end.original_value,
-            )
-        case Refused() as refused:
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.REJECTED,
-                code=refused.code,
-                reason=refused.reason,
-                status=refused.status,
-                speaks_for_key=speaks_for_key,
-                key_unused=end.key_unused,
-            )
-        case NeverSent(reason):
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.NEVER_SENT,
-                code="unavailable",
-                reason=reason,
-            )
-        case Lost(reason):
-            return SettleLost(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                reason=reason,
-                key_unused=end.key_unused,
-                key_unread=end.key_unread,
-            )
-        case _:
-            assert_never(end.outcome)
-
-
 # ---------------------------------------------------------------- where there is no effect
 
 
@@ -241,7 +223,7 @@ def _pause_before_next(request: Request, course: _Course, row: Row) -> float | N
     outcome = course.end.outcome if course.end is not None else None
     back_off = min(request.wait_s * 2 ** max(0, course.used - 1), request.wait_max_s)
     match outcome:
-        case NeverSent(_, retryable) if row.proof is Proof.NEVER_SENT:
+        case NeverSent(_, retryable) if row.proof in (Proof.NEVER_SENT, Proof.SAME_TRANSACTION):
             pause = back_off if retryable else None
         case Refused(code="rate_limited") as refused if row.proof is Proof.REJECTED:
             pause = back_off if refused.retry_after_s is None else refused.retry_after_s

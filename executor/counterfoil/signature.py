@@ -21,6 +21,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
+from counterfoil.attempt import Effect
 from counterfoil.errors import UsageError
 
 
@@ -227,3 +228,24 @@ def _without_titles(schema: Any) -> Any:
         elif word != "title":
             bare[word] = _without_titles(content)
     return bare
+
+
+def takes_effect(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter is the `Effect`.
+
+    Raises:
+        UsageError: another one is.
+    """
+    hints = resolved_annotations(function)
+    takes = False
+    for place, one in enumerate(inspect.signature(function).parameters.values()):
+        hint = hints.get(one.name)
+        if hint is not Effect and Effect not in typing.get_args(hint):
+            continue
+        if hint is not Effect or place > 0 or one.kind is one.KEYWORD_ONLY:
+            raise UsageError(
+                f"{function.__qualname__}: the effect is handed in as the first argument by position; "
+                f"make {one.name}: Effect the first parameter"
+            )
+        takes = True
+    return takes

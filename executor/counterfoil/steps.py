@@ -14,8 +14,9 @@ from counterfoil.effect import Found, Outcome, Row
 
 T = TypeVar("T")
 
-# The guard of a begin that found no free place for its function.
+# The guard of a begin that found no free place for its function, and of one whose key another transaction holds.
 FULL = "full"
+BUSY = "busy"
 
 
 class Step(Generic[T]):
@@ -71,6 +72,27 @@ class Attempt(Step[AttemptEnd]):
     row: Row
     deadline: Any
     resend: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transacted:
+    """The answer to `Transact`: the row as it is after it, and how the attempt ended (None when none was begun).
+
+    `interrupt` is what must reach the caller: a cancellation, or a mistake of the developer.
+    """
+
+    answer: Answer
+    end: AttemptEnd | None = None
+    interrupt: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transact(Step[Transacted]):
+    """Begin, run the tool's function and settle, all in one transaction. `row` as it was read; waits for another
+    transaction on the key for at most `wait_s`."""
+
+    row: Row | None
+    wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +156,7 @@ class Request:
     keyed: bool
     speaks_for_key: bool
     verifies: bool
+    transacts: bool
     patience_s: float
     attempts_max: int
     wait_s: float

@@ -53,6 +53,8 @@ def ending_words(tool: str, echo: str | None, row: Row) -> Words:
         return Words(tool=tool, code="revoked")
     reason = "The request did not arrive: looking after the time in which it could have found nothing."
     told = reason if row.proof is Proof.ABSENT_AFTER_GRACE else ""
+    if row.proof is Proof.SAME_TRANSACTION:
+        told = "It did not get through to its end, and all of it was undone; nothing happened."
     return Words(tool=tool, code="unavailable", reason=told, retry_after_s=RETRY_SOON_S)
 
 
@@ -95,6 +97,12 @@ def still_there(row: Row | None) -> Row:
     if row is None:
         raise LedgerUnavailable("an effect has vanished from the ledger", certain=False)
     return row
+
+
+def under_way(tool: str, row: Row) -> Observation:
+    """Another transaction holds the effect (on SQLite: the whole ledger) for longer than this call is patient."""
+    reason = "Another call, perhaps for the same thing, is under way in the database; this one did nothing."
+    return about(row, Words(tool=tool, code="in_progress", reason=reason), verdict=Verdict.EFFECT_UNKNOWN)
 
 
 def no_room(tool: str, row: Row | None, wait_s: float) -> Observation:

@@ -20,26 +20,25 @@ from typing import (
     TypeAlias,
     TypeVar,
     cast,
-    get_args,
     overload,
 )
 
 from counterfoil.arguments import Arguments
 from counterfoil.attempt import Effect
 from counterfoil.changes import UndoKind
-from counterfoil.declaration import Declaration, Key
+from counterfoil.declaration import Declaration, Key, check_function, check_look
 from counterfoil.effect import Absent, Found, Sends, Unclear
 from counterfoil.errors import UsageError
 from counterfoil.identity import ALL_ARGUMENTS, AllArguments
 from counterfoil.policy import Policy
-from counterfoil.signature import resolved_annotations
+from counterfoil.signature import takes_effect
 
 __all__ = ["ALL_ARGUMENTS", "AllArguments", "AnyTool", "Policy", "Tier", "Tool", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T4"]
+Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T4", "T5"]
 
 _POLICY: Final = Policy()
 
@@ -59,16 +58,17 @@ class Tool(Generic[P, R]):
     """
 
     def __init__(self, function: Callable[..., Any], declared: Declaration) -> None:
-        _check_function(function)
+        check_function(function)
         self.function = function
         self.name = declared.name or function.__name__
         self.description = inspect.getdoc(function) or ""
         self.is_async = inspect.iscoroutinefunction(function)
-        self.takes_effect = _takes_effect(function)
+        self.takes_effect = takes_effect(function)
         self.key = declared.key
         self.read_only = declared.read_only
         self.repeatable = declared.repeatable
         self.idempotent = declared.idempotent
+        self.same_transaction = declared.same_transaction
         self.sends: Sends = declared.sends
         self.rejects = declared.rejects
         self.policy = declared.policy
@@ -79,7 +79,7 @@ class Tool(Generic[P, R]):
         self.undo_kind: UndoKind | None = None
         self.revoke_tool: AnyTool | None = None
         self.compensation_tool: AnyTool | None = None
-        declared.check(self.name, self.description, takes_effect=self.takes_effect)
+        declared.check(self.name, self.description, takes_effect=self.takes_effect, is_async=self.is_async)
         self.arguments = Arguments(
             function,
             key=self.key_names,
@@ -148,9 +148,11 @@ class Tool(Generic[P, R]):
     ) -> AnyTool:
         if self.read_only or self.undoes is not None:
             raise UsageError(f"{self.name} changes nothing that could be taken back: drop its {kind}")
+        if self.same_transaction and kind == "revoke":
+            raise UsageError(f"{self.name} commits with the ledger, so there is no doubt to take back: drop its revoke")
         if there is not None:
             raise UsageError(f"{self.name} has a {kind} already: make one function of the two")
-        _check_look(self.name, function, kind)
+        check_look(self.name, function, kind)
         name = f"{self.name}-{kind}"
         declared = Declaration(
             key=ALL_ARGUMENTS,
@@ -158,6 +160,7 @@ class Tool(Generic[P, R]):
             read_only=False,
             repeatable=False,
             idempotent=False,
+            same_transaction=False,
             sends=sends,
             rejects=rejects,
             policy=policy,
@@ -171,7 +174,9 @@ class Tool(Generic[P, R]):
     @property
     def tier(self) -> Tier:
         """What an executor can do after a lost answer: T0 stop, T1 find it, T2 prove its absence too, T3 send again,
-        T4 force an end by a revoke."""
+        T4 force an end by a revoke. T5: no answer can be lost, because effect and record are one transaction."""
+        if self.same_transaction:
+            return "T5"
         if self.revoke_tool is not None:
             return "T4"
         if self.policy.key_policy is not None or self.idempotent:
@@ -199,7 +204,8 @@ class Tool(Generic[P, R]):
         and answers `Found`, `Absent` or `Unclear`. It must not change the world.
 
         Raises:
-            UsageError: on a read-only tool, a second time, or for a function that does not take just the effect.
+            UsageError: on a tool that only reads or is in one transaction with the ledger, a second time, or
+                for a function that does not take just the effect.
 
         Example:
             >>> @tool(key=("order",))
@@ -214,9 +220,11 @@ class Tool(Generic[P, R]):
         """
         if self.read_only:
             raise UsageError(f"{self.name} only reads, so there is no effect to look for: drop its postcondition")
+        if self.same_transaction:
+            raise UsageError(f"{self.name} commits with the ledger, so there is no doubt to look into: drop the look")
         if self.postcondition_function is not None:
             raise UsageError(f"{self.name} has a postcondition already: make one function of the two")
-        _check_look(self.name, function)
+        check_look(self.name, function)
         self.postcondition_function = function
         self.postcondition_is_async = inspect.iscoroutinefunction(function)
         return function
@@ -259,6 +267,7 @@ def tool(
     read_only: bool = False,
     repeatable: bool = False,
     idempotent: bool = False,
+    same_transaction: bool = False,
     sends: Sends = "anywhere",
     rejects: tuple[type[Exception], ...] = (),
     policy: Policy = _POLICY,
@@ -272,6 +281,8 @@ def tool(
         read_only: it changes nothing in the world: no ledger, no key, no postcondition.
         repeatable: a model may ask for the same thing once more, with an argument `occurrence`.
         idempotent: sending it again does no harm within `policy.idempotent_window_s`.
+        same_transaction: its whole effect is rows in the ledger's own database, written through `effect.connection`:
+            they are committed together with the record, or not at all. The function must not be a coroutine.
         sends: "anywhere": no exception proves that nothing was sent. "once": at most one request in all, reads
             included, by a client that neither resends nor follows redirects, so that a failure to connect is the
             failure of this one. "marked": at most one request that changes the world, by such a client, and only
@@ -299,6 +310,7 @@ def tool(
         read_only=read_only,
         repeatable=repeatable,
         idempotent=idempotent,
+        same_transaction=same_transaction,
         sends=sends,
         rejects=rejects,
         policy=policy,
@@ -308,43 +320,3 @@ def tool(
         return Tool(function, declared)
 
     return cast("Decorator", decorate)
-
-
-# ---------------------------------------------------------------- refusals
-
-
-def _check_function(function: Callable[..., Any]) -> None:
-    if not (inspect.isfunction(function) or inspect.ismethod(function)):
-        raise UsageError(f"@tool takes a function, not {type(function).__name__}: write a function that calls it")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(
-            f"{function.__qualname__} is a generator function, whose body does not run when it is called: "
-            "collect its items and return them"
-        )
-
-
-def _takes_effect(function: Callable[..., Any]) -> bool:
-    hints = resolved_annotations(function)
-    takes = False
-    for place, one in enumerate(inspect.signature(function).parameters.values()):
-        hint = hints.get(one.name)
-        if hint is not Effect and Effect not in get_args(hint):
-            continue
-        if hint is not Effect or place > 0 or one.kind is one.KEYWORD_ONLY:
-            raise UsageError(
-                f"{function.__qualname__}: the effect is handed in as the first argument by position; "
-                f"make {one.name}: Effect the first parameter"
-            )
-        takes = True
-    return takes
-
-
-def _check_look(name: str, function: Any, what: str = "postcondition") -> None:
-    if not callable(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{name}: a {what} is a function, and no generator")
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        raise UsageError(
-            f"{name}: a {what} takes the effect alone; read effect.arguments, effect.id and effect.context in it"
-        ) from None

@@ -38,6 +38,9 @@ ON_ASYNC: Final = ("tests/calls/test_asynchronous.py",)
 ON_WAITING: Final = ("tests/calls/test_waiting.py",)
 ON_TAKING_BACK: Final = ("tests/calls/test_taking_back.py",)
 ON_GATE: Final = ("tests/calls/test_gate.py",)
+JOINT: Final = "ledger/joint.py"
+JOINED: Final = "runner/transactional.py"
+ON_JOINT: Final = ("tests/calls/test_same_transaction.py",)
 ON_TROUBLE: Final = ("tests/calls/test_ledger_trouble.py",)
 ON_FILE: Final = ("tests/cases/test_c44_sqlite_file.py",)
 CONNECT: Final = "ledger/connect.py"
@@ -383,6 +386,118 @@ RULES: Final = (
         "                self.site.backlog.add(change)\n",
         "                pass\n",
         ON_TROUBLE,
+    ),
+    Rule(
+        "one transaction: a settle that is declined rolls back",
+        JOINT,
+        '            return Undone("its record was changed meanwhile")\n',
+        "            pass\n",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: the settle carries the fence",
+        OUTCOME,
+        "if change.proof is Proof.SAME_TRANSACTION and not _is_present(row, attempt):",
+        "if False:",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: the function's writes are in it",
+        JOINED,
+        "self._shell.handle(row, self._gate, joint.connection)",
+        "self._shell.handle(row, self._gate, self._shell.site.ledger.engine.connect())",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: what raised is rolled back",
+        JOINED,
+        "            if isinstance(end.outcome, Returned):\n                settle",
+        "            if not isinstance(end.outcome, Returned):\n                joint._opened.transaction.commit()\n            else:\n                settle",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: the deadline is checked before COMMIT",
+        JOINED,
+        "not self._given_up and self._deadline.remaining_s() > 0",
+        "not self._given_up",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: what was given up does not commit",
+        JOINED,
+        "not self._given_up and self._deadline.remaining_s() > 0",
+        "self._deadline.remaining_s() > 0",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: a COMMIT in doubt is asked about",
+        JOINT,
+        'return Undone("COMMIT came to nothing", retryable=True, in_doubt=True)',
+        "return answer.row",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: a COMMIT that counted is not run again",
+        JOINED,
+        "            if now.verdict is Verdict.EFFECT_APPLIED:  # COMMIT had counted\n",
+        "            if False:\n",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: what cannot be asked after COMMIT is unknown",
+        "flow.py",
+        "        course.sent = not trouble.certain\n",
+        "        pass\n",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: a commit behind its back proves nothing",
+        JOINT,
+        "row.claim_id == begin.claim_id and row.verdict is Verdict.EFFECT_UNKNOWN:",
+        "False:",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: a commit behind its back is noticed",
+        JOINT,
+        '            self.connection.exec_driver_sql(f"RELEASE SAVEPOINT {_SAVEPOINT}")\n',
+        "            pass\n",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: the function does not commit",
+        JOINT,
+        "    def _refuse_end(self, _: sa.Connection) -> None:\n        if self._lent:\n",
+        "    def _refuse_end(self, _: sa.Connection) -> None:\n        if False:\n",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: no statement of the function ends it",
+        JOINT,
+        "if self._lent and _ENDS.match(statement):",
+        "if False:",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: a swallowed refusal commits nothing",
+        JOINED,
+        "        if joint.misused is not None:\n",
+        "        if False:\n",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: a caller is answered within its patience",
+        JOINT,
+        "transactions.open(work, wait_s)",
+        "transactions.open(work, 20)",
+        ON_JOINT,
+    ),
+    Rule(
+        "one transaction: check_effect does not deny what is under way",
+        "runner/core.py",
+        "if self._ledger.is_under_way(wanted):",
+        "if False:",
+        ON_JOINT,
     ),
     Rule(
         "nothing begins while a revoke is unknown",

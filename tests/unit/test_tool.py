@@ -18,6 +18,8 @@ from counterfoil.errors import UsageError
 from counterfoil.policy import Policy
 from counterfoil.tool import ALL_ARGUMENTS, AnyTool, Tool, tool
 
+JOINT = {"same_transaction": True}
+WINDOW = Policy(timeout_s=10, grace_s=60, idempotent_window_s=86_400)
 KEYED = Policy(timeout_s=10, grace_s=60, key_policy=KeyPolicy(retention_s=86_400))
 
 
@@ -166,6 +168,23 @@ def test_a_read_only_tool_has_nothing_to_look_for() -> None:
         declare(mail, key=None, read_only=True).postcondition(look)
 
 
+def test_a_tool_in_one_transaction_has_no_doubt_to_look_into() -> None:
+    """It is of tier T5, and a postcondition or a revoke on it is refused."""
+    made = declare(same_transaction=True)
+    assert made.tier == "T5"
+    with pytest.raises(UsageError, match="no doubt to look into"):
+        made.postcondition(look)
+    with pytest.raises(UsageError, match="no doubt to take back"):
+        made.revoke()(look)
+
+
+def test_a_tool_in_one_transaction_can_be_compensated() -> None:
+    """What it committed can be made up for by an effect of its own, which is in no transaction of the ledger."""
+    made = declare(same_transaction=True)
+    undo = made.compensation()(look)
+    assert (made.tier, undo.same_transaction, undo.undo_kind) == ("T5", False, "compensation")
+
+
 def test_what_cannot_look_is_no_postcondition() -> None:
     """A postcondition takes the effect alone and returns evidence: generators and other signatures are refused."""
 
@@ -265,6 +284,12 @@ REFUSED: list[tuple[str, Callable[..., Any], dict[str, Any], str]] = [
     ("an idempotent reading tool", mail, {"read_only": True, "key": None, "idempotent": True}, "idempotent has no"),
     ("a key policy without effect", mail, {"key": ("to",), "policy": KEYED}, "make effect: Effect the first parameter"),
     ("idempotent without window", charge, {"idempotent": True}, r"needs Policy\(idempotent_window_s="),
+    ("one transaction without effect", mail, {"key": ("to",), **JOINT}, "make effect: Effect the first parameter"),
+    ("one transaction in a coroutine", fetch, JOINT, "write it as a plain function"),
+    ("one transaction that sends", charge, {**JOINT, "sends": "marked"}, "so sends has no meaning"),
+    ("one transaction with a key policy", charge, {**JOINT, "policy": KEYED}, "so policy.key_policy has no meaning"),
+    ("one transaction again", charge, {**JOINT, "idempotent": True, "policy": WINDOW}, "so idempotent has no meaning"),
+    ("one transaction that reads", mail, {"read_only": True, "key": None, **JOINT}, "same_transaction has no meaning"),
     ("an unknown way of sending", charge, {"sends": "twice"}, '"anywhere", "once", "marked"'),
     ("no policy", charge, {"policy": {"timeout_s": 3}}, r"for example Policy\(timeout_s=10"),
     ("an empty name", charge, {"name": "a b"}, "give name="),

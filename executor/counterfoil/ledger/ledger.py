@@ -28,9 +28,10 @@ from counterfoil.changes import (
     SettleReturned,
 )
 from counterfoil.clock import Clock, SystemClock
-from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
+from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.ledger import notices, proofs, undos
+from counterfoil.ledger import due, notices, proofs, undos
+from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
@@ -129,6 +130,24 @@ class Ledger:
                 raise
         # Nothing was written: one change that the database refuses must not share its fate with the others.
         return [self.apply([change], patience_s=patience_s)[0] for change in changes]
+
+    def joint(self, begin: Begin, *, wait_s: float, timeout_s: float) -> Joint:
+        """Begin in a transaction that is left open, for a tool's function to write in (see `joint`).
+
+        Raises:
+            Busy: another transaction holds the effect for longer than `wait_s`.
+            LedgerUnavailable: the database does not answer; nothing was begun.
+        """
+        tell = self._on_incident
+        return Joint.begun(self._transactions, self._change, begin, wait_s=wait_s, timeout_s=timeout_s, tell=tell)
+
+    def undone(self, begin: Begin, closing: SettleClosed) -> Answer:
+        """Write down that what `begin` began came to nothing, if it did (see `joint.undone`). Raises as `apply`."""
+        return self.write(lambda connection: undone(connection, self._change, begin, closing))
+
+    def is_under_way(self, effect_id: str) -> bool:
+        """Whether an effect that no reading sees was begun in a transaction that is still open (see `joint`)."""
+        return is_under_way(self._transactions, effect_id)
 
     def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
@@ -284,33 +303,14 @@ class Ledger:
         A courtesy, not a lock: two hosts that look at one effect at once do no harm.
         """
 
-        def work(connection: sa.Connection) -> list[Row]:
-            now = self._time(connection)
-            due = (effects.c.look_at <= now) & effects.c.tool.in_(list(names))
-            due &= (effects.c.verdict != str(Verdict.EFFECT_UNKNOWN)) | (effects.c.lease_until < now)
-            if tenant is not None:
-                due &= effects.c.tenant == tenant
-            chosen = sa.select(effects.c.key).where(due).order_by(effects.c.look_at).limit(limit)
-            if not self._is_sqlite:
-                chosen = chosen.with_for_update(skip_locked=True)
-            mine = effects.c.key.in_(sa.select(chosen.cte("chosen").c.key))
-            taking = sa.update(effects).where(mine).values(look_at=now + claim_us)
-            rows = connection.execute(taking.returning(*COLUMNS)).mappings().all()
-            return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
-
-        return self.write(work)
+        return self.write(
+            lambda connection: due.take(connection, names, tenant, self._time(connection), limit, claim_us)
+        )
 
     def give_back(self, taken: Sequence[Row]) -> None:
         """Let others look at once at what was taken and not looked at. What has changed since stays as it is."""
-
-        def work(connection: sa.Connection) -> None:
-            now = self._time(connection)
-            for row in sorted(taken, key=lambda row: row.key):
-                unchanged = (effects.c.key == row.key) & (effects.c.look_at == row.look_at)
-                connection.execute(sa.update(effects).where(unchanged).values(look_at=now))
-
         if taken:
-            self.write(work)
+            self.write(lambda connection: due.give_back(connection, taken, self._time(connection)))
 
     def review(self, tenant: str, *, limit: int = 100) -> int:
         """Raise the incident `doubt_left` for doubts that are older than their review time and have none; how many."""

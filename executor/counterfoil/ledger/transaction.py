@@ -11,7 +11,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import sqlalchemy as sa
 import tenacity
@@ -23,8 +25,10 @@ from counterfoil.ledger.connect import READS
 T = TypeVar("T")
 
 PATIENCE_S = 5.0
-TRANSIENT_STATES = frozenset({"40001", "40P01", "55P03"})
+_LOCK_NOT_AVAILABLE = "55P03"
+TRANSIENT_STATES = frozenset({"40001", "40P01", _LOCK_NOT_AVAILABLE})
 READ_ONLY_STATE = "25006"
+_NOT_WRITTEN = "the ledger's database cannot be written to"
 # SQLite's own waiting gives up polling often after a moment, and starves beside a writer that hardly ever lets go.
 _SQLITE_POLLS_S = (0.0005, 0.004)
 # Of this transaction alone: a setting of the session is another client's, or nobody's, behind a pooler. An acknowledged
@@ -39,8 +43,27 @@ class Transient(Exception):
     """The transaction surely came to nothing and may be tried again as it is."""
 
 
+class Busy(Exception):
+    """Another transaction holds what this one needs (on SQLite: the ledger) for longer than was waited."""
+
+
 class _CommitInDoubt(Exception):
     """The reply to COMMIT was lost: it may have counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[T]):
+    """A transaction that is left open, and what was done in it so far. Close it whatever happens."""
+
+    connection: sa.Connection
+    transaction: sa.RootTransaction
+    result: T
+    _open: ExitStack
+
+    def close(self) -> None:
+        """Roll back what is not committed, and give connection and turn back. Never raises for the database."""
+        with suppress(sa.exc.SQLAlchemyError):
+            self._open.close()
 
 
 class Transactions:
@@ -62,7 +85,8 @@ class Transactions:
         Raises:
             LedgerUnavailable: it does not answer.
         """
-        return self._patiently(lambda _: self._asked(question), "the ledger's database does not answer")
+        away = "the ledger's database does not answer"
+        return self._patiently(lambda _: self._asked(question), away, self._patience_s)
 
     def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
         """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way, for
@@ -72,18 +96,29 @@ class Transactions:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
                 not be asked again (`certain=False`).
         """
-        return self._patiently(
-            lambda until: self._transaction(work, until), "the ledger's database cannot be written to", patience_s
-        )
-
-    def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float | None = None) -> T:
-        in_doubt = False
         wait_s = self._patience_s if patience_s is None else patience_s
+        return self._patiently(lambda until: self._transaction(work, until), _NOT_WRITTEN, wait_s)
+
+    def open(self, work: Callable[[sa.Connection], T], wait_s: float) -> Opened[T]:
+        """Run `work` in a transaction that is left open: it is committed with `Opened.transaction`, or closed.
+
+        It waits for others for at most `wait_s`, and is tried again while the database is passingly away, for no longer
+        than any other.
+
+        Raises:
+            Busy: another transaction is in the way for longer; nothing was begun.
+            LedgerUnavailable: the database does not answer; nothing was begun.
+        """
         until = time.monotonic() + wait_s
+        return self._patiently(lambda _: self._opened(work, until), _NOT_WRITTEN, min(wait_s, self._patience_s))
+
+    def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float) -> T:
+        in_doubt = False
+        until = time.monotonic() + patience_s
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
             wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=tenacity.stop_after_delay(wait_s) | tenacity.stop_after_attempt(200),
+            stop=tenacity.stop_after_delay(patience_s) | tenacity.stop_after_attempt(200),
             reraise=True,
         )
         try:
@@ -108,7 +143,7 @@ class Transactions:
             with self._readers.connect() as connection:
                 return question(connection)
         except sa.exc.SQLAlchemyError as problem:
-            raise self._passing(problem) from None
+            raise self.passing(problem) from None
 
     def _transaction(self, work: Callable[[sa.Connection], T], until: float) -> T:
         if not self._is_sqlite:
@@ -119,6 +154,21 @@ class Transactions:
             return self._in_turn(work, until)
         finally:
             self._turn.release()
+
+    def _opened(self, work: Callable[[sa.Connection], T], until: float) -> Opened[T]:
+        try:
+            with ExitStack() as stack:
+                if self._is_sqlite:
+                    if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+                        raise Busy
+                    stack.callback(self._turn.release)
+                connection = stack.enter_context(self._writers.connect())
+                transaction = connection.begin()
+                self._made_ready(connection, until)
+                result = work(connection)
+                return Opened(connection, transaction, result, stack.pop_all())
+        except sa.exc.SQLAlchemyError as problem:
+            raise (Busy() if _is_held(problem) else self.passing(problem)) from None
 
     def _in_turn(self, work: Callable[[sa.Connection], T], until: float) -> T:
         committed: list[T] = []
@@ -135,7 +185,7 @@ class Transactions:
                 committed.append(result)
         except sa.exc.SQLAlchemyError as problem:
             if not committed:  # after COMMIT, a connection that breaks while it is given back changes nothing
-                raise self._passing(problem) from None
+                raise self.passing(problem) from None
         return committed[0]
 
     def _made_ready(self, connection: sa.Connection, until: float) -> None:
@@ -151,7 +201,7 @@ class Transactions:
         if self._unfit is not None:
             raise LedgerUnavailable(self._unfit, certain=True)
 
-    def _passing(self, problem: sa.exc.SQLAlchemyError) -> Exception:
+    def passing(self, problem: sa.exc.SQLAlchemyError) -> Exception:
         """Before COMMIT nothing counts: passing troubles are tried again, lasting ones are said at once."""
         original = getattr(problem, "orig", None)
         if isinstance(problem, sa.exc.TimeoutError) or getattr(problem, "connection_invalidated", False):
@@ -172,6 +222,12 @@ class Transactions:
         if isinstance(problem, sa.exc.OperationalError) and not name:
             return Transient()
         return LedgerUnavailable("the ledger's database refuses to write", certain=True)
+
+
+def _is_held(problem: sa.exc.SQLAlchemyError) -> bool:
+    original = getattr(problem, "orig", None)
+    name = getattr(original, "sqlite_errorname", "") or ""
+    return getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE or name.startswith("SQLITE_BUSY")
 
 
 def _take_lock(connection: sa.Connection, until: float) -> None:

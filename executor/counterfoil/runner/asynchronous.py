@@ -22,8 +22,9 @@ from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.blocking import BlockingShell
 from counterfoil.runner.job import of_failed_look
 from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke
+from counterfoil.runner.transactional import transact_async
 from counterfoil.runner.worker import Deadline, Running
-from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Write
+from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write
 
 T = TypeVar("T")
 _log = logging.getLogger("counterfoil")
@@ -70,6 +71,8 @@ class AsyncShell(Shell):
                 return await self.attempt(step)
             case Write(change):
                 return await self._whole(lambda: self.write(change))
+            case Transact():
+                return await transact_async(self, step)
             case Ask(row):
                 return await self.ask(row)
             case Sleep():

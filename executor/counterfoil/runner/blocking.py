@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.shell import Shell
+from counterfoil.runner.transactional import transact
 from counterfoil.runner.worker import Deadline
-from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Write
+from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write
 
 T = TypeVar("T")
 
@@ -49,6 +50,8 @@ class BlockingShell(Shell):
                 if interrupt is not None:
                     raise interrupt
                 return answer
+            case Transact():
+                return transact(self, step)
             case Ask(row):
                 return self.ask(row)
             case Sleep():

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from counterfoil import flow, looking, undoing
-from counterfoil.arguments import Arguments, Invalid
+from counterfoil.arguments import Invalid
 from counterfoil.changes import Begin, Undoes, UndoKind
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import Row, Verdict
@@ -29,7 +29,9 @@ from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
+from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, wanted_id
 from counterfoil.runner.incidents import OnIncident, listener
+from counterfoil.runner.job import NO_ROW
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
 from counterfoil.runner.settings import by_name, check_settings, check_turn, terms
@@ -37,32 +39,13 @@ from counterfoil.runner.shell import Job, Observer, Site
 from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
-from counterfoil.telling import RETRY_SOON_S, refused_arguments
+from counterfoil.telling import RETRY_SOON_S, refused_arguments, under_way
 from counterfoil.text import storable
 from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool, tool
 
-CHECK_EFFECT = "check_effect"
 LEDGER_THREADS = 16
 ROLLBACK_MAX = 10_000
 CALL_ID_MAX = 500
-_CHECK_SCHEMA: dict[str, Any] = {
-    "name": CHECK_EFFECT,
-    "description": "Tell whether an earlier action that ended as unknown or in progress has happened. It changes "
-    "nothing. Use it with the effect_id that the earlier answer named, instead of calling the tool again.",
-    "parameters": {
-        "type": "object",
-        "properties": {"effect_id": {"type": "string", "description": "The effect_id from the earlier answer."}},
-        "required": ["effect_id"],
-        "additionalProperties": False,
-    },
-}
-
-
-def _check_arguments(effect_id: str) -> None:
-    """The arguments of check_effect."""
-
-
-_CHECK_ARGUMENTS = Arguments(_check_arguments, key=("effect_id",))
 
 
 @tool(read_only=True, name="unregistered")
@@ -148,7 +131,7 @@ class Core:
 
     def schemas(self) -> list[dict[str, Any]]:
         """The JSON schemas of all tools for a model, `check_effect` among them: name, description, parameters."""
-        return [one.schema() for one in self._tools.values()] + [_CHECK_SCHEMA]
+        return [one.schema() for one in self._tools.values()] + [CHECK_SCHEMA]
 
     @property
     def tools(self) -> Mapping[str, Tool[Any, Any]]:
@@ -269,6 +252,7 @@ class Core:
             keyed=policy.key_policy is not None or tool.idempotent,
             speaks_for_key=policy.key_policy is not None and policy.key_policy.replays_refusals,
             verifies=policy.verify == "always" and tool.postcondition_function is not None,
+            transacts=tool.same_transaction,
             patience_s=policy.patience_s,
             attempts_max=policy.attempts_max,
             wait_s=policy.wait_s,
@@ -276,18 +260,21 @@ class Core:
         )
 
     def _prepare_check(self, arguments: str | bytes | Mapping[str, Any], context: Any) -> _Prepared | Observation:
-        wanted = _effect_id(arguments)
+        wanted = wanted_id(arguments)
         if wanted is None:
             problem = (("effect_id", "must be the effect_id that an earlier answer named, and nothing else"),)
             return about(None, Words(tool=CHECK_EFFECT, code="invalid_arguments", details=problem))
         try:
-            row = self.audit.effect(wanted)
-        except UsageError:
-            row = None
+            row = self._effect(wanted)
+            joint = [one.name for one in self._tools.values() if one.same_transaction]
+            if row is None and joint:  # it may stand in a transaction that is open, where no reading sees it
+                if self._ledger.is_under_way(wanted):
+                    return under_way(joint[0] if len(joint) == 1 else "the tool", replace(NO_ROW, id=wanted))
+                row = self._effect(wanted)
         except LedgerError:
             words = Words(tool=CHECK_EFFECT, code="ledger_unavailable", retry_after_s=RETRY_SOON_S)
             return about(None, words, verdict=Verdict.EFFECT_UNKNOWN)
-        if row is None or row.id != wanted:
+        if row is None:
             words = Words(
                 tool=CHECK_EFFECT, code="not_found", field="effect_id", reason="No effect has this effect_id."
             )
@@ -296,6 +283,13 @@ class Core:
         looks = tool is not None and tool.postcondition_function is not None
         job = Job(tool=tool or _unregistered, effect_id=row.id, actor=self._site.holder, context=context)
         return _Prepared(job, looking.checked(row, row.tool, looks=looks))
+
+    def _effect(self, effect_id: str) -> Row | None:
+        try:
+            row = self.audit.effect(effect_id)
+        except UsageError:
+            return None
+        return row if row.id == effect_id else None
 
     def _prepare_undo(self, effect_id: str, kind: UndoKind, context: Any) -> _Prepared:
         row = self.audit.effect(effect_id)
@@ -354,8 +348,3 @@ class Core:
 
     def _lookable(self) -> list[str]:
         return [name for name, one in self._known.items() if one.postcondition_function is not None]
-
-
-def _effect_id(arguments: str | bytes | Mapping[str, Any]) -> str | None:
-    valid = _CHECK_ARGUMENTS.validate(arguments)
-    return None if isinstance(valid, Invalid) else str(valid.values["effect_id"])

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import sqlalchemy as sa
+
 from counterfoil.arguments import Invalid
 from counterfoil.attempt import Effect, Gate, GateState, running
 from counterfoil.changes import Answer, Applied, Change, Declined, SettleClosed, SettleReturned
@@ -27,11 +29,11 @@ from counterfoil.effect import (
 )
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, explicit_chain, is_transport, name_of
-from counterfoil.flow import settling
 from counterfoil.runner.job import NO_ROW, Job, Observer, Site, as_evidence, bare, interrupt_of, invoke
 from counterfoil.runner.look import Looking
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, Running, completed
+from counterfoil.settling import settling
 from counterfoil.steps import (
     FULL,
     Attempt,
@@ -117,7 +119,16 @@ class Shell(Looking):
                 self.record_late(row, end)
 
         gate = Gate(deadline.remaining_s)
-        effect = Effect(
+        effect = self.handle(row, gate)
+        gate.key_read = False
+        one = Running(gate, late)
+        if row is not NO_ROW:
+            self.site.overruns.watch(one, row, self.job.actor, deadline)
+        return one, effect
+
+    def handle(self, row: Row, gate: Gate, connection: sa.Connection | None = None) -> Effect:
+        """What the tool's function holds in its hand; `connection` for one in the ledger's own transaction."""
+        return Effect(
             id=row.id,
             provider_key=row.provider_key,
             provider_keys=row.provider_keys,
@@ -125,13 +136,9 @@ class Shell(Looking):
             context=self.job.context,
             attempt=row.attempts,
             gate=gate,
+            connection=connection,
             original=self.original(row),
         )
-        gate.key_read = False
-        one = Running(gate, late)
-        if row is not NO_ROW:
-            self.site.overruns.watch(one, row, self.job.actor, deadline)
-        return one, effect
 
     def _told(self, row: Row) -> Mapping[str, Any]:
         if row is NO_ROW:

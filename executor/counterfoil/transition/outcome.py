@@ -25,13 +25,15 @@ SPEAKING_STATUSES = frozenset({402})
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
     attempt, names = change.attempt, () if change.reference is None else (change.reference,)
     added = tuple(name for name in names if name not in row.references)
-    detail: dict[str, Any] = {"proof": str(Proof.RETURNED), "code": change.code, **_unused(change)}
+    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code, **_unused(change)}
+    if change.proof is Proof.SAME_TRANSACTION and not _is_present(row, attempt):
+        return Refusal("fence")
     if names:
         detail["reference"] = change.reference
     if speaks_too_late(row, attempt):
         return Decision({}, "returned_after_revoke", attempt, change.actor, detail)
     if row.verdict is not Verdict.EFFECT_APPLIED:
-        columns = latched(row, Proof.RETURNED, attempt, reading) | value_columns(change.value)
+        columns = latched(row, change.proof, attempt, reading) | value_columns(change.value)
         columns |= {"code": change.code, "references": (*row.references, *added), "complete": True}
         columns |= {"count": max(1, row.count)}
         return Decision(columns, "returned", attempt, change.actor, detail, late(row, attempt))
@@ -90,6 +92,11 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
 def _is_open(row: Row, attempt: int) -> bool:
     """Whether nothing has proven this attempt yet. Its place is another's after 60 more attempts."""
     return attempt > row.attempts - BITS and bool(row.open_attempts & bit(attempt))
+
+
+def _is_present(row: Row, attempt: int) -> bool:
+    """Whether this attempt is the one that the row was begun for, and nothing has been proven since."""
+    return row.verdict is Verdict.EFFECT_UNKNOWN and row.attempts == attempt
 
 
 def _speaks(row: Row, change: SettleClosed, reading: Reading) -> bool:

@@ -1,0 +1,38 @@
+"""The effects whose look is due: how a host takes some of them, and gives back what it did not look at.
+
+Owns the statements alone. Each runs inside a transaction of the ledger's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from counterfoil.effect import Row, Verdict
+from counterfoil.ledger.rows import COLUMNS, to_row
+from counterfoil.ledger.schema import effects
+
+
+def take(
+    connection: sa.Connection, names: Sequence[str], tenant: str | None, now: int, limit: int, claim_us: int
+) -> list[Row]:
+    """Push what is due at `now` forward by `claim_us`, the longest due first, and return it, the oldest begun first."""
+    due = (effects.c.look_at <= now) & effects.c.tool.in_(list(names))
+    due &= (effects.c.verdict != str(Verdict.EFFECT_UNKNOWN)) | (effects.c.lease_until < now)
+    if tenant is not None:
+        due &= effects.c.tenant == tenant
+    chosen = sa.select(effects.c.key).where(due).order_by(effects.c.look_at).limit(limit)
+    if connection.dialect.name != "sqlite":
+        chosen = chosen.with_for_update(skip_locked=True)
+    mine = effects.c.key.in_(sa.select(chosen.cte("chosen").c.key))
+    taking = sa.update(effects).where(mine).values(look_at=now + claim_us)
+    rows = connection.execute(taking.returning(*COLUMNS)).mappings().all()
+    return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
+
+
+def give_back(connection: sa.Connection, taken: Sequence[Row], now: int) -> None:
+    """Make due at once what was taken, unless it has changed since."""
+    for row in sorted(taken, key=lambda row: row.key):
+        unchanged = (effects.c.key == row.key) & (effects.c.look_at == row.look_at)
+        connection.execute(sa.update(effects).where(unchanged).values(look_at=now))

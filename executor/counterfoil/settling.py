@@ -1,0 +1,61 @@
+"""How the end of an attempt is asked to be written down. It decides no verdict: the transition does."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from counterfoil.changes import Change, SettleClosed, SettleLost, SettleReturned
+from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row
+from counterfoil.steps import AttemptEnd
+
+
+def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
+    """The change that the end of an attempt of `row` asks the ledger for."""
+    match end.outcome:
+        case Returned(_, reference):
+            assert end.value is not None
+            code = "ok" if end.value.text is not None else "value_not_stored"
+            return SettleReturned(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                provider_key=row.provider_key,
+                value=end.value,
+                reference=reference or end.reference,
+                code=code,
+                key_unused=end.key_unused,
+                original=end.original,
+                original_value=end.original_value,
+            )
+        case Refused() as refused:
+            return SettleClosed(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                proof=Proof.REJECTED,
+                code=refused.code,
+                reason=refused.reason,
+                status=refused.status,
+                speaks_for_key=speaks_for_key,
+                key_unused=end.key_unused,
+            )
+        case NeverSent(reason):
+            return SettleClosed(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                proof=Proof.NEVER_SENT,
+                code="unavailable",
+                reason=reason,
+            )
+        case Lost(reason):
+            return SettleLost(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                reason=reason,
+                key_unused=end.key_unused,
+                key_unread=end.key_unread,
+            )
+        case _:
+            assert_never(end.outcome)
