@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 PATIENCE_S = 5.0
 TRANSIENT_STATES = frozenset({"40001", "40P01", "55P03"})
+_TRIES_MOST = 200
 READ_ONLY_STATE = "25006"
 # SQLite's own waiting gives up polling often after a moment, and starves beside a writer that hardly ever lets go.
 _SQLITE_POLLS_S = (0.0005, 0.004)
@@ -81,7 +82,7 @@ class Transactions:
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
             wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=tenacity.stop_after_delay(self._patience_s) | tenacity.stop_after_attempt(200),
+            stop=lambda state: time.monotonic() >= until or state.attempt_number >= _TRIES_MOST,
             reraise=True,
         )
         try:
@@ -91,6 +92,8 @@ class Transactions:
                         self._refuse_unfit()
                         return trial(until)
                     except _CommitInDoubt:
+                        if not in_doubt:  # what may have counted is asked again with a patience of its own
+                            until = time.monotonic() + self._patience_s
                         in_doubt = True
                         raise
         except (Transient, _CommitInDoubt):
