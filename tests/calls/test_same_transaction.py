@@ -128,7 +128,7 @@ def test_an_incident_of_it_is_told_once_all_is_free(book: sa.Engine, executor_of
             effect.reference = "R-1"
 
     def hear(one: Incident) -> None:
-        verdict = executor.audit.effect(one.effect_id).verdict
+        verdict = executor.audit.effect(str(one.effect_id)).verdict
         again = executor.call("order", {"number": f"after {one.number}", "cents": 1})
         told.append((one.kind, verdict, again.code))
 

@@ -27,6 +27,7 @@ T = TypeVar("T")
 PATIENCE_S = 5.0
 _LOCK_NOT_AVAILABLE = "55P03"
 TRANSIENT_STATES = frozenset({"40001", "40P01", _LOCK_NOT_AVAILABLE})
+_TRIES_MOST = 200
 READ_ONLY_STATE = "25006"
 _NOT_WRITTEN = "the ledger's database cannot be written to"
 # SQLite's own waiting gives up polling often after a moment, and starves beside a writer that hardly ever lets go.
@@ -118,7 +119,7 @@ class Transactions:
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
             wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=tenacity.stop_after_delay(patience_s) | tenacity.stop_after_attempt(200),
+            stop=lambda state: time.monotonic() >= until or state.attempt_number >= _TRIES_MOST,
             reraise=True,
         )
         try:
@@ -128,6 +129,8 @@ class Transactions:
                         self._refuse_unfit()
                         return trial(until)
                     except _CommitInDoubt:
+                        if not in_doubt:  # what may have counted is asked again with a patience of its own
+                            until = time.monotonic() + self._patience_s
                         in_doubt = True
                         raise
         except (Transient, _CommitInDoubt):
