@@ -1,4 +1,4 @@
-"""A tool of tier T2 that marks its sending, for tests with their own ledger; and the same by hand for a process."""
+"""A tool of tier T2 that marks its sending, for tests that bring their own ledger."""
 
 from __future__ import annotations
 

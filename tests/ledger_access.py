@@ -1,4 +1,4 @@
-"""A way to a ledger that can be taken away and brought back: a server behind a proxy, a file that another locks."""
+"""A way to a ledger that can be taken away: a server behind a proxy, a file that another has locked."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def pay_at(provider: Provider) -> Tool[..., Any]:
 def main(settings: dict[str, Any]) -> None:
     """Make the calls: all when told to go, or `one_by_one`. After each step named `stop_after` it says so and waits."""
     if "patience_s" in settings:
-        the_ledger.PATIENCE_S = settings["patience_s"]  # type: ignore[attr-defined]
+        vars(the_ledger)["PATIENCE_S"] = settings["patience_s"]
 
     def watch(moment: str, step: str, tool: str, effect_id: str) -> None:
         if moment == "after" and step == settings.get("stop_after"):

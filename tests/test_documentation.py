@@ -64,6 +64,13 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
     assert [line.partition(" to ")[2] for line in posted] == ["Ada: Thank you", "Ada: Good news"]
 
 
+def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
+    """Run as one program, the blocks of the page print what the page says that they print."""
+    page = ROOT / "docs" / "how-to" / "take-back-an-effect.md"
+    (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert run("\n".join(python_blocks(page)), tmp_path) == said
+
+
 def test_the_page_on_one_transaction_goes_as_it_says(tmp_path: Path) -> None:
     """Reserved together with its record, then replayed: the table holds one reservation."""
     page = (ROOT / "docs" / "how-to" / "same-transaction.md").read_text()

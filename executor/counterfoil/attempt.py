@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from counterfoil.effect import reference_name
 from counterfoil.errors import DeadlinePassed, UsageError
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class Effect:
     @reference.setter
     def reference(self, name: object) -> None:
         # It is set after the send: raising here would turn a success into a doubt.
-        self._reference = None if name is None or name == "" else str(name)
+        self._reference = None if name is None or name == "" else reference_name(name)
 
     def _the_gate(self) -> Gate:
         if self._gate is None:

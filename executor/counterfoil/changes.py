@@ -130,7 +130,10 @@ class SettleClosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleLost:
-    """The attempt proved nothing. Ends the lease; guarded by the fence."""
+    """The attempt proved nothing. Ends the lease; guarded by the fence.
+
+    `key_unread`: it had not asked for its provider key, so its request, if there was one, did not carry it.
+    """
 
     key: bytes
     attempt: int
@@ -138,6 +141,7 @@ class SettleLost:
     reason: str
     code: str = "effect_unknown"
     key_unused: bool = False
+    key_unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ else may import it. All instants are integer microseconds since 1970-01-01T00:00
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -40,6 +41,23 @@ class Proof(StrEnum):
 
 Sends: TypeAlias = Literal["anywhere", "once", "marked"]
 Matches: TypeAlias = Literal["key", "look_alike"]
+
+REFERENCE_MAX: Final = 200
+
+
+def reference_name(name: object) -> str:
+    """A provider's name as it is kept: text of at most 200 characters, a longer one by its beginning and its digest.
+
+    Example:
+        >>> reference_name(17), len(reference_name("x" * 5000))
+        ('17', 200)
+    """
+    text = str(name)
+    if len(text) <= REFERENCE_MAX:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text[: REFERENCE_MAX - 65]}~{digest}"
+
 
 # ---------------------------------------------------------------- evidence: what a look answers
 
@@ -82,7 +100,7 @@ class Found(Generic[R_co]):
         matches: Matches = "key",
     ) -> None:
         references = () if reference is None else (reference,) if isinstance(reference, str) else tuple(reference)
-        references = tuple(dict.fromkeys(str(name) for name in references))
+        references = tuple(dict.fromkeys(reference_name(name) for name in references))
         total = (len(references) or 1) if count is None else count
         if isinstance(total, bool) or total != int(total) or not max(1, len(references)) <= total <= COUNT_MAX:
             raise ValueError(

@@ -63,6 +63,11 @@ def classify(
     return Lost(_reason(exc, doubt))
 
 
+def is_transport(exc: BaseException) -> bool:
+    """True when a lost answer or a failed transport is among `exc` and its causes: something was tried on the wire."""
+    return any(_is_doubt(node) for node in explicit_chain(exc))
+
+
 def is_timeout_class(cls: type) -> bool:
     """True when the class, or one that it derives from, names a timeout: such an error can never be a refusal.
 

@@ -71,6 +71,7 @@ class _Course:
     sent: bool = False
     resend_over: bool = False
     end: AttemptEnd | None = None
+    held: AttemptEnd | None = None
 
     @property
     def mine(self) -> bool:
@@ -197,6 +198,9 @@ def _go_on_from_none(request: Request, course: _Course, row: Row) -> Flow[Observ
     if course.waited:
         # A waiter answers with the end of the attempt that it waited for: it does not begin (protocol F25).
         yield from do(Sight(row, row.code or "unavailable"))
+        if row.fingerprint != request.fingerprint:
+            reason = "Another call with the same key and other arguments was under way; nothing was sent for this one."
+            return about(row, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s))
         return about(row, ending_words(request.tool, request.echo, row))
     if course.end is None:
         return (yield from _begin(request, course, row))
@@ -260,6 +264,9 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
         course.looks += 1
         course.looked = True
         return still_there((yield from do(Write(asked.look))).row)
+    hold = _asked_pause(course)
+    if hold:
+        yield from _sleep(course, hold)
     if _may_resend(request, course):
         begun = yield from _begin(request, course, row)
         if not isinstance(begun, Row) or begun.version != row.version:
@@ -272,6 +279,18 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
     yield from _sleep(course, pause)
     course.looked = False
     return still_there((yield from do(Read(request.key))))
+
+
+def _asked_pause(course: _Course) -> float:
+    """Seconds that the provider asked to wait before the next request. More than is left of patience: none follows."""
+    outcome = course.end.outcome if course.end is not None else None
+    if not isinstance(outcome, Refused) or not outcome.retry_after_s or course.held is course.end:
+        return 0.0
+    course.held = course.end
+    if outcome.retry_after_s <= course.patience_s:
+        return outcome.retry_after_s
+    course.resend_over = True
+    return 0.0
 
 
 def _may_resend(request: Request, course: _Course) -> bool:

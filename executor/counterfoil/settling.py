@@ -49,6 +49,13 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 reason=reason,
             )
         case Lost(reason):
-            return SettleLost(key=row.key, attempt=row.attempts, actor=actor, reason=reason, key_unused=end.key_unused)
+            return SettleLost(
+                key=row.key,
+                attempt=row.attempts,
+                actor=actor,
+                reason=reason,
+                key_unused=end.key_unused,
+                key_unread=end.key_unread,
+            )
         case _:
             assert_never(end.outcome)

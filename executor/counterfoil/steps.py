@@ -59,6 +59,7 @@ class AttemptEnd:
     value: StoredValue | None = None
     reference: str | None = None
     key_unused: bool = False
+    key_unread: bool = False
     interrupt: BaseException | None = None
     original: Found[None] | None = None
     original_value: StoredValue | None = None

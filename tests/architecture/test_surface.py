@@ -59,6 +59,6 @@ def _members() -> Iterator[tuple[type, str, Any]]:
         for name, member in inspect.getmembers_static(owner):
             if name.startswith("_"):
                 continue
-            function = member.fget if isinstance(member, property) else inspect.unwrap(getattr(owner, name))
-            if inspect.isroutine(function) and str(function.__module__).startswith("counterfoil"):
+            function = member.fget if isinstance(member, property) else getattr(owner, name)
+            if inspect.isroutine(function) and str(getattr(function, "__module__", "")).startswith("counterfoil"):
                 yield owner, name, member

@@ -192,9 +192,10 @@ def test_an_unreachable_server_shows_no_host() -> None:
 
 
 def test_a_ledger_that_became_read_only_refuses_before_dispatch(
-    charge: Tool[..., Any], world: World, executor_of: Make, ledger_url: str
+    charge: Tool[..., Any], world: World, executor_of: Make, ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is dispatched without a durable begin; what was applied is still replayed."""
+    monkeypatch.setattr("counterfoil.ledger.ledger.PATIENCE_S", 0.3)
     executor = executor_of(charge)
     assert executor.call("charge", GOOD).code == "ok"
     engine = sa.create_engine(ledger_url)

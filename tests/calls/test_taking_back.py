@@ -150,7 +150,7 @@ def test_nothing_begins_while_a_revoke_is_unknown(
 def test_what_an_operator_closed_does_not_begin_while_a_revoke_is_unknown(
     pay: Tool[..., Any], till: Till, world: World, executor_of: Make
 ) -> None:
-    """A person said no effect, and a revoke is under way: its late acknowledgement says nothing of a newer attempt."""
+    """A person said no effect while a revoke is under way: acknowledged late, it must not speak of a newer attempt."""
     executor = executor_of(pay)
     effect_id = unknown(executor, world, "request_lost")
     version = executor.audit.effect(effect_id).version

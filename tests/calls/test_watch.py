@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 from typing import Any
@@ -47,13 +48,13 @@ def test_a_round_tells_what_is_left_and_when_the_next_look_is_due(
 def test_a_claim_and_a_lease_are_not_due(charge: Tool[..., Any], world: World, executor_of: Make) -> None:
     """While a call is under way its effect is no doubt, and its look is due when its lease is over."""
     seen: list[Round] = []
+    watch = watch_of(executor_of(charge))
 
     def observe(moment: str, step: str, tool: str, effect_id: str) -> None:
         if step == "Attempt":
             seen.append(watch.looked(Reconciled()))
 
     executor = executor_of(charge, observer=observe)
-    watch: Watch = watch_of(executor)
     executor.call("charge", GOOD)
     (row,) = executor.audit.effects()
     assert {one.doubts for one in seen} == {0}
@@ -143,24 +144,24 @@ def test_what_was_taken_and_not_looked_at_is_given_back(
     world.looks.clear()
     world.clock.advance(1000)
 
-    async def run(stop: asyncio.Event) -> Reconciled:
-        def observe(moment: str, step: str, *_: str) -> None:
-            if step == "Ask":
-                stop.set()
+    asked: list[Callable[[], None]] = []
 
+    def observe(moment: str, step: str, tool: str, effect_id: str) -> None:
+        if step == "Ask":
+            asked[0]()
+
+    async def run() -> Reconciled:
+        stop = asyncio.Event()
+        asked.append(stop.set)
         async with async_executor_of(charge, observer=observe) as other:
             return await other.watch(stop=stop)
 
     if kind == "blocking":
         stop = threading.Event()
-
-        def observe(moment: str, step: str, tool: str, effect_id: str) -> None:
-            if step == "Ask":
-                stop.set()
-
+        asked.append(stop.set)
         done = executor_of(charge, observer=observe).watch(stop=stop)
     else:
-        done = asyncio.run(run(asyncio.Event()))
+        done = asyncio.run(run())
     assert (done.looked, done.applied) == (1, 1)
     assert sum(row.look_at is not None and row.look_at <= row.now for row in executor.audit.doubts()) == 2
     assert executor.reconcile().applied == 2

@@ -1,4 +1,4 @@
-"""C39: COMMIT was sent, the connection lost. On SQLite the same is injected: tests/calls/test_ledger_trouble.py."""
+"""C39: COMMIT was sent, the connection was lost. On SQLite it is injected: tests/calls/test_ledger_trouble.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from counterfoil.ledger.schema import effects
 def test_c39_the_connection_is_cut_at_commit(
     ledger_url: str, postgres_server: PostgresServer, place: str, fate: Fate
 ) -> None:
-    """A real server, a real cut: before, in or after its commit, at begin or settle: one request, applied, one row."""
+    """A real cut before, while or after the server commits, at begin and settle: one request, applied, one row."""
     clock = ManualClock()
     world = World(clock)
     with (

@@ -44,7 +44,7 @@ def host(ledger_url: str, tmp_path: Path) -> Iterator[tuple[sa.Engine, str | sa.
 
 
 def test_c40_the_host_runs_its_transaction_again(ledger_url: str, tmp_path: Path) -> None:
-    """Another touches the invoice in each run, so the host fails three times: the effect is one and stays on record."""
+    """Another touches the invoice in each run, the host fails three times: the effect is one, and stays on record."""
     world = World(ManualClock())
     with (
         host(ledger_url, tmp_path) as (engine, ledger),

@@ -95,6 +95,7 @@ def test_c44_damage_in_use_ends_the_use(ledger: Path, world: World) -> None:
         kept = ledger.read_bytes()
         overwrite(ledger, 1, len(kept) // PAGE - 1)
         refused(executor.call("charge", GOOD), world, ledger)
+        executor._engine.dispose()
         ledger.write_bytes(kept)  # a file that was damaged under a running process is not believed again by it
         refused(executor.call("charge", {"order": "before-1", "amount": 5}), world, ledger)
 

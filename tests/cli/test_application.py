@@ -31,6 +31,12 @@ def test_tools_tell_what_a_declaration_buys(run: Any, ledger_url: str) -> None:
     assert max(len(line) for line in page.splitlines()) <= 80
 
 
+def test_a_tool_that_can_be_revoked_is_listed(run: Any, ledger_url: str) -> None:
+    """The highest tier that the application's tools have is listed with its meaning like the others."""
+    ran = run("tools", "--app", "desk:executor", "--ledger", ledger_url)
+    assert (ran.code, "reserve  T4: takes it back, or finds it" in ran.out) == (0, True)
+
+
 def test_schemas_are_those_of_the_executor(run: Any, ledger_url: str, shop: Any) -> None:
     """--json prints exactly what `executor.schemas()` gives; a person sees names, descriptions and arguments."""
     arguments = ("schemas", "--app", "shop:executor", "--ledger", ledger_url)

@@ -23,7 +23,7 @@ from typing import Self
 
 from crash.life import Life, from_json, live, to_json
 
-LIFE_S = 60.0
+LIFE_S = 120.0
 TESTS = Path(__file__).resolve().parent.parent
 
 

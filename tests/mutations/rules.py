@@ -42,6 +42,8 @@ JOINT: Final = "ledger/joint.py"
 JOINED: Final = "runner/transactional.py"
 ON_JOINT: Final = ("tests/calls/test_same_transaction.py",)
 ON_TROUBLE: Final = ("tests/calls/test_ledger_trouble.py",)
+ON_FILE: Final = ("tests/cases/test_c44_sqlite_file.py",)
+CONNECT: Final = "ledger/connect.py"
 
 RULES: Final = (
     Rule(
@@ -150,7 +152,13 @@ RULES: Final = (
         "answered",
         ON_SETTLE,
     ),
-    Rule("409, 422 and 429 speak for nobody", OUTCOME, " or status in SILENT_STATUSES", "", ON_SETTLE),
+    Rule(
+        "409, 422 and 429 speak for nobody",
+        OUTCOME,
+        "    if change.status not in SPEAKING_STATUSES:\n        return False\n",
+        "",
+        ON_SETTLE,
+    ),
     Rule("lost carries the fence", OUTCOME, " or row.attempts != change.attempt", "", ON_SETTLE),
     Rule(
         "late evidence latches",
@@ -294,6 +302,16 @@ RULES: Final = (
         'raise LedgerUnavailable("", certain=True) from None',
         ON_TROUBLE,
     ),
+    Rule(
+        "files that were removed in use end the use",
+        "ledger/transaction.py",
+        "self._unfit = self._unfit or file.changed(connection)",
+        "pass",
+        ON_FILE,
+    ),
+    Rule("damage in use ends the use", "ledger/transaction.py", "self._unfit = file.DAMAGED", "pass", ON_FILE),
+    Rule("no new log replaces a removed one", CONNECT, "    file.refuse_without_log(path)\n", "", ON_FILE),
+    Rule("damage is looked for at the start", CONNECT, "    file.refuse_damage(engine", "    id(engine", ON_FILE),
     Rule("an unlisted exception is lost", "failure.py", 'if sends != "anywhere" and gate', "if gate", ON_TIERS),
     Rule("look before resend", "flow.py", "if request.looks and not course.looked:", "if False:", ON_TIERS),
     Rule("a waiter does not begin", "flow.py", "    if course.waited:\n", "    if False:\n", ON_WAITING),

@@ -112,7 +112,7 @@ def test_with_a_key_policy_a_booking_is_sent_again_at_once(
     """Where the calendar keeps what is booked, a request that never arrived is sent again without proof of absence."""
     policy = KeyPolicy(retention_s=3600, concurrent=True)
     tools = all_tools(stripe_proxy.url, caldav_proxy.url, key_policy=policy)
-    assert [one.tier for one in tools] == ["T3", "T3"]
+    assert [one.tier for one in tools] == ["T3", "T4"]
     caldav_proxy.arm(Fault("swallow", method="PUT"))
     with Executor(f"sqlite:///{tmp_path / 'ledger.db'}", tools=tools) as executor:
         seen = executor.call("book_slot", ADA)

@@ -1,13 +1,13 @@
 """Card payments with the official Stripe SDK: charge once per order, and find a charge again by its metadata.
 
-Owns the two requests (create, list) and what their answers prove. It sends once: a client with retries or redirects of
-its own is refused. Upstream texts go no further than this module; the model reads ours.
+Owns the two requests (create, list) and what their answers prove; the refund of a charge is in `refunds`. It sends
+once: a client with retries or redirects of its own is refused. Upstream texts go no further than this module; the model
+reads ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -21,20 +21,16 @@ from counterfoil import (
     KeyPolicy,
     Policy,
     Rejected,
-    Throttled,
     Tool,
     Unclear,
     tool,
 )
-from counterfoil.errors import UsageError
+from counterfoil_tools import refunds
 from counterfoil_tools.provider import Unproven
+from counterfoil_tools.stripe_answers import METADATA_KEY, Scan, planted, sdk, throttled
 
 if TYPE_CHECKING:
     import stripe
-
-PAGE: Final = 100
-LOOK_RESERVE_S: Final = 0.2
-METADATA_KEY: Final = "effect"
 
 Order = Annotated[str, Field(min_length=1, max_length=200, description="the order that is paid, as the shop names it")]
 AmountMinor = Annotated[int, Field(gt=0, description="the amount in the currency's smallest unit: 1250 is 12.50 EUR")]
@@ -88,7 +84,7 @@ def stripe_client(
     Example:
         >>> client = stripe_client("sk_test_1", base_url="http://127.0.0.1:8420")
     """
-    _sdk()
+    sdk()
     from counterfoil_tools import stripe_http
 
     return stripe_http.build(api_key, base_url=base_url, timeout_s=timeout_s, trust_env=trust_env)
@@ -104,7 +100,7 @@ def stripe_tools(
     pages_max: int = 200,
     payment_method_types: tuple[str, ...] = ("card",),
 ) -> list[Tool[..., Any]]:
-    """The tools of a Stripe account: `charge`.
+    """The tools of a Stripe account: `charge`, with a full refund as its compensation.
 
     Args:
         client: from `stripe_client`, or one that neither retries nor follows redirects.
@@ -125,12 +121,14 @@ def stripe_tools(
         >>> [each.name for each in stripe_tools(client, grace_s=60)]
         ['charge']
     """
-    _sdk()
+    sdk()
     from counterfoil_tools import stripe_http
 
     stripe_http.check_single(client)
     policy = Policy(timeout_s=timeout_s, grace_s=grace_s, patience_s=patience_s, key_policy=key_policy)
-    return [_charge_tool(client, policy, pages_max, payment_method_types)]
+    charge = _charge_tool(client, policy, pages_max, payment_method_types)
+    refunds.declare(charge, client, policy, pages_max)
+    return [charge]
 
 
 def _charge_tool(
@@ -166,8 +164,8 @@ def _charge_tool(
 
     @charge.postcondition
     def charged(effect: Effect) -> Found[Payment] | Absent | Unclear:
-        scan = _Scan(client, effect, pages_max)
-        matching = [intent for intent in scan if _planted(intent) == effect.id]
+        scan = Scan(client.v1.payment_intents.list, effect, pages_max)
+        matching = [intent for intent in scan if planted(intent) == effect.id]
         taken = [intent for intent in matching if intent.status == "succeeded"]
         if taken:
             return Found(_payment(taken[0], effect.arguments["order"]), reference=[intent.id for intent in taken])
@@ -180,21 +178,21 @@ def _charge_tool(
 
 def _create(client: stripe.StripeClient, effect: Effect, wanted: Any) -> stripe.PaymentIntent:
     """The one request that takes money. What surely took none is raised as a refusal; all else is left as it is."""
-    sdk = _sdk()
+    stripe_sdk = sdk()
     key = effect.provider_key
     try:
         with effect.sending():
             return client.v1.payment_intents.create(wanted, {"idempotency_key": key, "max_network_retries": 0})
-    except sdk.CardError as error:
+    except stripe_sdk.CardError as error:
         raise _declined(_decline(error)) from None
-    except sdk.RateLimitError as error:
-        _throttled(error)
-    except sdk.InvalidRequestError as error:
+    except stripe_sdk.RateLimitError as error:
+        throttled(error)
+    except stripe_sdk.InvalidRequestError as error:
         field = _FIELDS.get(str(error.param))
         hint = f"Check {field or 'payment_method, customer and currency'} against the account, then call again."
         reason = "The payment provider does not accept these arguments"
         raise Rejected("invalid_payment", reason, field=field, hint=hint, status=error.http_status) from None
-    except (sdk.AuthenticationError, sdk.PermissionError):
+    except (stripe_sdk.AuthenticationError, stripe_sdk.PermissionError):
         raise Forbidden("The payment account does not let this program charge") from None
 
 
@@ -210,50 +208,5 @@ def _declined(code: str | None) -> Rejected:
     return Rejected(name, reason, field="payment_method", hint=_ANOTHER_CARD, status=402)
 
 
-def _throttled(error: stripe.RateLimitError) -> NoReturn:
-    """One request too many was surely not acted upon; a lock that timed out speaks of work under way: no proof."""
-    details = error.error
-    if getattr(details, "code", None) == "lock_timeout":
-        raise error
-    wait = (error.headers or {}).get("Retry-After", "")
-    raise Throttled(float(wait) if wait.isdigit() else None) from None
-
-
-class _Scan:
-    """All payment intents of the account, page by page; `finished` says whether the end was reached."""
-
-    def __init__(self, client: stripe.StripeClient, effect: Effect, pages_max: int) -> None:
-        self._client = client
-        self._effect = effect
-        self._pages_max = pages_max
-        self.finished = False
-
-    def __iter__(self) -> Iterator[stripe.PaymentIntent]:
-        after: dict[str, str] = {}
-        for _ in range(self._pages_max):
-            if self._effect.remaining_s < LOOK_RESERVE_S:
-                return
-            asked: Any = {"limit": PAGE, **after}
-            page = self._client.v1.payment_intents.list(asked, {"max_network_retries": 0})
-            yield from page.data
-            if not page.has_more or not page.data:
-                self.finished = not page.has_more
-                return
-            after = {"starting_after": page.data[-1].id}
-
-
-def _planted(intent: stripe.PaymentIntent) -> str | None:
-    planted: Any = intent.metadata
-    return planted.to_dict().get(METADATA_KEY) if planted is not None else None
-
-
 def _payment(intent: stripe.PaymentIntent, order: str) -> Payment:
     return Payment(payment=intent.id, order=order, amount_minor=intent.amount, currency=intent.currency)
-
-
-def _sdk() -> Any:
-    try:
-        import stripe
-    except ModuleNotFoundError as error:
-        raise UsageError("the payment tools need Stripe's SDK: pip install 'counterfoil[payments]'") from error
-    return stripe

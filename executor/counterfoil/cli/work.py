@@ -35,6 +35,7 @@ _MEANS: Final = {
     "T1": "finds it; cannot prove that it is absent",
     "T2": "finds it, or proves that it is absent",
     "T3": "sends again under the same key",
+    "T4": "takes it back, or finds it",
     "T5": "no answer can be lost: it commits together with the ledger",
 }
 _ONLY_READS: Final = "changes nothing in the world"

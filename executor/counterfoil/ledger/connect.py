@@ -6,8 +6,10 @@ Owns URLs, pragmas and session settings. Never renders a driver's message: those
 from __future__ import annotations
 
 import os
+import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ _SERVER_WAITS = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
 }
+_CLOSING_S = 1.0
 _describing: ContextVar[bool] = ContextVar("counterfoil_describing", default=False)
 
 
@@ -67,6 +70,14 @@ def open_engine(ledger: str | sa.Engine, *, create: bool = True, read_only: bool
         engine.dispose()
         raise
     return engine
+
+
+def close_engine(engine: sa.Engine) -> None:
+    """Close an engine's connections; those that a thread is just writing with get a moment to be given back first."""
+    until = time.monotonic() + _CLOSING_S
+    while isinstance(engine.pool, sa.QueuePool) and engine.pool.checkedout() and time.monotonic() < until:
+        time.sleep(_CLOSING_S / 100)
+    engine.dispose()
 
 
 @contextmanager
@@ -115,7 +126,9 @@ def _engine(url: URL, read_only: bool) -> sa.Engine:
         uri = f"file:{_quoted(path)}?mode={mode}"
         connect: dict[str, Any] = {"uri": True, "timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
         url = URL.create("sqlite+pysqlite", database=uri, query={"uri": "true"})
-        engine = sa.create_engine(url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE)
+        engine = sa.create_engine(
+            url, connect_args=connect, hide_parameters=True, pool_size=_POOL_SIZE, pool_timeout=_POOL_WAIT_S
+        )
     else:
         try:
             engine = sa.create_engine(
@@ -192,8 +205,8 @@ def _prepare_file(engine: sa.Engine, create: bool) -> None:
     if not path.exists():
         _make_file(path)
     file.refuse_without_log(path)
+    _refuse_foreign(engine)
     _enter_wal(engine)
-    _create_if_empty(engine)
     file.refuse_damage(engine.execution_options(**{READS: True}))
 
 
@@ -209,22 +222,44 @@ def database_file(engine: sa.Engine) -> Path | None:
 
 
 def _make_file(path: Path) -> None:
+    """Make a ledger's file with all its tables, and only then give it its name: nobody ever sees an empty one, and who
+    copies this one file, without its log, has a ledger at least."""
+    fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.new")
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError:
         raise LedgerError("the ledger's file cannot be created: its folder is missing or not writable") from None
+    try:
+        engine = _engine(URL.create("sqlite", database=str(fresh)), read_only=False)
+        try:
+            _enter_wal(engine)
+            schema.create(engine)
+        finally:
+            engine.dispose()  # the last connection to close brings the log into the file
+        with suppress(FileExistsError):  # another process was faster: its ledger is the one
+            path.hardlink_to(fresh)
+    except sa.exc.SQLAlchemyError as problem:
+        raise _unusable(problem.orig if isinstance(problem, sa.exc.DBAPIError) else None) from None
+    except OSError:
+        raise LedgerError("the ledger's file cannot be created: its folder takes no hard links") from None
+    finally:
+        for left in ("", "-wal", "-shm"):
+            fresh.with_name(fresh.name + left).unlink(missing_ok=True)
 
 
-def _create_if_empty(engine: sa.Engine) -> None:
-    """Make the tables in a file that has none. The look and the making are one transaction: others start too."""
-    with engine.connect().execution_options(**{READS: True}) as connection:
-        if schema.revision(connection) is not None:
-            return
-    with engine.begin() as connection:
-        if not sa.inspect(connection).get_table_names():
-            schema.metadata.create_all(connection, checkfirst=False)
-            schema.version_table.create(connection)
-            connection.execute(schema.version_table.insert().values(version_num=schema.REVISION))
+def _refuse_foreign(engine: sa.Engine) -> None:
+    """A file that is there and holds no ledger is not made into one: it may be another program's, or a copy without
+    its log, and an empty ledger would have forgotten everything."""
+    try:
+        with engine.connect().execution_options(**{READS: True}) as connection:
+            if schema.revision(connection) is not None:
+                return
+    except sa.exc.SQLAlchemyError as problem:
+        raise _unusable(problem.orig if isinstance(problem, sa.exc.DBAPIError) else None) from None
+    raise LedgerError(
+        "the file is there and holds no ledger: if it is a copy, copy its -wal file too; if it is another program's "
+        "database and the ledger shall live in it, run `counterfoil db upgrade`"
+    )
 
 
 def _enter_wal(engine: sa.Engine) -> None:

@@ -88,8 +88,8 @@ class Ledger:
         return self.clock.wall_us() if self._host_time else self._asked(self._time)
 
     def boot(self) -> tuple[str | None, int | None]:
-        """Boot id and boot time, where the host's clock is the ledger's; else nothing."""
-        return (self.clock.boot_id, self.clock.boot_us()) if self._host_time else (None, None)
+        """Boot id and boot time of this host: they judge the ledger's clock too, which may be set."""
+        return self.clock.boot_id, self.clock.boot_us()
 
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         return self._transactions.read(question)
@@ -104,8 +104,8 @@ class Ledger:
 
     # ------------------------------------------------------------ changing
 
-    def apply(self, changes: Sequence[Change]) -> list[Answer]:
-        """Make the changes in one transaction and answer each in the order given.
+    def apply(self, changes: Sequence[Change], *, patience_s: float | None = None) -> list[Answer]:
+        """Make the changes in one transaction and answer each in the order given; `patience_s` as for the ledger.
 
         Raises:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
@@ -121,7 +121,7 @@ class Ledger:
             return [answers[index] for index in range(len(changes))]
 
         try:
-            return self.write(work)
+            return self.write(work, patience_s=patience_s)
         except OriginalRefuses as refused:
             if len(changes) == 1:
                 return [Declined(None, f"{ORIGINAL}{refused.guard}")]
@@ -129,7 +129,7 @@ class Ledger:
             if len(changes) == 1 or not refused.certain:
                 raise
         # Nothing was written: one change that the database refuses must not share its fate with the others.
-        return [self.apply([change])[0] for change in changes]
+        return [self.apply([change], patience_s=patience_s)[0] for change in changes]
 
     def joint(self, begin: Begin, *, wait_s: float, timeout_s: float) -> Joint:
         """Begin in a transaction that is left open, for a tool's function to write in (see `joint`).
@@ -149,14 +149,14 @@ class Ledger:
         """Whether an effect that no reading sees was begun in a transaction that is still open (see `joint`)."""
         return is_under_way(self._transactions, effect_id)
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
+    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
         """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
 
         def noticed(connection: sa.Connection) -> tuple[T, list[Incident]]:
             raised = notices.fresh(connection)
             return work(connection), raised
 
-        result, raised = self._transactions.write(noticed)
+        result, raised = self._transactions.write(noticed, patience_s=patience_s)
         if self._on_incident is not None:
             for incident in raised:
                 self._on_incident(incident)
@@ -232,7 +232,8 @@ class Ledger:
         row = new_row(begin, f"{begin.id}-k0", self._reading(now))
         columns = all_columns(row)
         if not self._host_time:  # the row was made as distances from zero: the server adds its own time
-            columns |= {name: _SERVER_NOW + columns[name] for name in INSTANTS if columns[name] is not None}
+            moved = INSTANTS | {"boot_low", "boot_high"}
+            columns |= {name: _SERVER_NOW + columns[name] for name in moved if columns[name] is not None}
         insert = (sqlite if self._is_sqlite else postgresql).insert(effects)
         statement = insert.values(columns).on_conflict_do_nothing().returning(*COLUMNS)
         made = connection.execute(statement).mappings().first()

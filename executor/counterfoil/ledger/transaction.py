@@ -88,14 +88,16 @@ class Transactions:
         away = "the ledger's database does not answer"
         return self._patiently(lambda _: self._asked(question), away, self._patience_s)
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way.
+    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
+        """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way, for
+        `patience_s` (the engine's, unless said).
 
         Raises:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
                 not be asked again (`certain=False`).
         """
-        return self._patiently(lambda until: self._transaction(work, until), _NOT_WRITTEN, self._patience_s)
+        wait_s = self._patience_s if patience_s is None else patience_s
+        return self._patiently(lambda until: self._transaction(work, until), _NOT_WRITTEN, wait_s)
 
     def open(self, work: Callable[[sa.Connection], T], wait_s: float) -> Opened[T]:
         """Run `work` in a transaction that is left open: it is committed with `Opened.transaction`, or closed.

@@ -105,7 +105,11 @@ class AsyncShell(Shell):
 
     async def attempt(self, step: Attempt) -> AttemptEnd:
         """Run the function and wait for it until the deadline."""
-        one, effect = await self._whole(lambda: self.begun(step)) if step.row.undoes else self.begun(step)
+        try:
+            one, effect = await self._whole(lambda: self.begun(step)) if step.row.undoes else self.begun(step)
+        except RuntimeError:  # nobody could watch it, so the function is not called
+            self.site.attempts.release()
+            return AttemptEnd(NeverSent("no thread could be started"))
         if not self.job.tool.is_async:
             try:
                 self.site.attempts.run(lambda: self.in_thread(step, one, effect))
@@ -113,6 +117,7 @@ class AsyncShell(Shell):
                 one.finish(AttemptEnd(NeverSent("no thread could be started")))
             return await self._until_deadline(step, one, None)
         loop = asyncio.get_running_loop()
+        one.gone = loop.is_closed
         task = loop.create_task(self._in_loop(step, one, effect))
 
         def closed(_: asyncio.Task[None]) -> None:
@@ -165,7 +170,14 @@ class AsyncShell(Shell):
         """End an attempt. What an abandoned one says late is a ledger write, and must not hold up the loop; it is not
         awaited, so that no cancellation can lose it."""
         if not one.finish_if_awaited(end):
-            threading.Thread(target=one.finish, args=(end,), name="counterfoil-late", daemon=True).start()
+            try:
+                threading.Thread(target=one.finish, args=(end,), name="counterfoil-late", daemon=True).start()
+            except RuntimeError:  # no thread to be had: rather hold up the loop for a write than lose the end
+                one.finish(end)
+
+    def push(self, one: Running) -> None:
+        """Leave the push to its thread: a write here would hold up every coroutine of the loop."""
+        self.site.overruns.wake()
 
     async def ask(self, row: Row) -> Asked:
         """Ask the postcondition and wait for at most `look_timeout_s`."""

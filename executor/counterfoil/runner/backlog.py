@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from contextlib import suppress
 
 from counterfoil.changes import Change
 from counterfoil.errors import LedgerUnavailable
@@ -34,20 +35,22 @@ class Backlog:
         _log.warning("the end of an attempt could not be recorded yet; it is tried again")
         with self._writing:
             self._waiting.append(change)
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._work, name="counterfoil-backlog", daemon=True)
-                self._thread.start()
+            if (self._thread is None or not self._thread.is_alive()) and not self._closed.is_set():
+                thread = threading.Thread(target=self._work, name="counterfoil-backlog", daemon=True)
+                with suppress(RuntimeError):  # then the next one tries again, and closing writes what it can
+                    thread.start()
+                    self._thread = thread
 
     def flush(self) -> bool:
-        """Write what waits; False when the ledger is still away."""
+        """Write what waits; False when something is left. One that is refused does not hold up the others."""
         with self._writing:
-            while self._waiting:
+            for _ in range(len(self._waiting)):
+                change = self._waiting.popleft()
                 try:
-                    self._ledger.apply([self._waiting[0]])
+                    self._ledger.apply([change], patience_s=PAUSE_S)
                 except LedgerUnavailable:
-                    return False
-                self._waiting.popleft()
-        return True
+                    self._waiting.append(change)
+            return not self._waiting
 
     def close(self) -> None:
         """Try once more, and stop."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 import weakref
 from collections import deque
 from typing import Any
@@ -39,13 +40,14 @@ class Sightings:
         if not self._running():
             with self._start:
                 if not self._closed and not self._running():
-                    self._thread = threading.Thread(target=self._work, name="counterfoil-sightings", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._work, name="counterfoil-sightings", daemon=True)
+                    thread.start()
+                    self._thread = thread
                     atexit.register(_flush, weakref.ref(self))
         self._wake.set()
 
     def _running(self) -> bool:
-        return self._thread is not None
+        return self._thread is not None and self._thread.is_alive()
 
     def flush(self) -> None:
         """Write what waits now."""
@@ -55,9 +57,19 @@ class Sightings:
                 batch.append(self._waiting.popleft())
             if self._written(batch):
                 return
-            dropped = sum(not self._written([one]) for one in batch[:MOST_SINGLE]) + len(batch[MOST_SINGLE:])
+            dropped = len(batch) - self._written_singly(batch[:MOST_SINGLE])
             if dropped:
                 _log.warning("%d sightings could not be written and are dropped", dropped)
+
+    def _written_singly(self, batch: list[dict[str, Any]]) -> int:
+        """How many could be written one by one. One that takes long is a ledger that is away, not a bad sighting."""
+        until = time.monotonic() + PAUSE_S
+        written = 0
+        for one in batch:
+            written += self._written([one])
+            if time.monotonic() > until:
+                break
+        return written
 
     def _written(self, batch: list[dict[str, Any]]) -> bool:
         try:

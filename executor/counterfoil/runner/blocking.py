@@ -64,7 +64,11 @@ class BlockingShell(Shell):
 
     def attempt(self, step: Attempt) -> AttemptEnd:
         """Run the function in a worker and wait for it until the deadline."""
-        one, effect = self.begun(step)
+        try:
+            one, effect = self.begun(step)
+        except RuntimeError:  # nobody could watch it, so the function is not called
+            self.site.attempts.release()
+            return AttemptEnd(NeverSent("no thread could be started"))
         try:
             self.site.attempts.run(lambda: self.in_thread(step, one, effect))
             self.site.clock.wait(one.done, step.deadline.remaining_s())
@@ -91,7 +95,10 @@ class BlockingShell(Shell):
             heard.append(evidence)
             done.set()
 
-        self.site.looks.run(lambda: self.look_in_thread(effect, answer))
+        try:
+            self.site.looks.run(lambda: self.look_in_thread(effect, answer))
+        except RuntimeError:
+            return self.asked(row, Unclear("no thread could be started for the look"), boot, 0.0)
         clock.wait(done, deadline.remaining_s())
         evidence = heard[0] if heard else Unclear(f"the postcondition did not answer within {seconds:g} s")
         return self.asked(row, evidence, boot, (clock.boot_us() - begun_us) / MICROSECONDS)

@@ -23,7 +23,7 @@ from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerError, UsageError
 from counterfoil.identity import CANONICAL_VERSION, Identity, NotCanonical, identify
 from counterfoil.ledger.audit import Audit
-from counterfoil.ledger.connect import open_engine
+from counterfoil.ledger.connect import close_engine, open_engine
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
@@ -154,7 +154,7 @@ class Core:
         self._site.backlog.close()
         self._sightings.close()
         if self._owns_engine:
-            self._engine.dispose()
+            close_engine(self._engine)
 
     # ------------------------------------------------------------ making a call ready
 

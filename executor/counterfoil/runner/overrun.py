@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from counterfoil.changes import Push
 from counterfoil.clock import Clock
-from counterfoil.effect import MICROSECONDS, Row
+from counterfoil.effect import MICROSECONDS, Lost, Row
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.worker import Deadline, Running
+from counterfoil.steps import AttemptEnd
 
 _log = logging.getLogger("counterfoil")
 FOR_EVER_S = 3600.0
@@ -36,27 +37,37 @@ class Overruns:
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
+        # Never waits longer while anything runs: a machine that slept, or a wake-up that was lost, costs no more.
+        self._pause_s = ledger.margin_us / MICROSECONDS / 2
         self._alive: dict[Running, _Watched] = {}
         self._lock = threading.Lock()
-        self._sooner = threading.Event()
-        self._due_s = FOR_EVER_S
+        self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def close(self) -> None:
         """Stop watching once nothing runs any more."""
         self._closed = True
-        self._sooner.set()
+        self._wake.set()
 
     def watch(self, running: Running, row: Row, actor: str, deadline: Deadline) -> None:
-        """Watch an attempt from before its function is called."""
+        """Watch an attempt from before its function is called.
+
+        Raises:
+            RuntimeError: no thread could be started; the function must not be called.
+        """
         with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._work, name="counterfoil-overruns", daemon=True)
+                thread.start()
+                self._thread = thread
+            if not self._alive:
+                self._wake.set()
             self._alive[running] = _Watched(row, actor, deadline)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="counterfoil-overruns", daemon=True)
-                self._thread.start()
-            if deadline.remaining_s() < self._due_s:
-                self._sooner.set()
+
+    def wake(self) -> None:
+        """Have the thread look now, for a caller that must not wait."""
+        self._wake.set()
 
     def push(self, running: Running) -> None:
         """Push now, in the caller's thread, if the deadline is over and the function has not ended."""
@@ -69,27 +80,31 @@ class Overruns:
         row = watched.row
         push = Push(key=row.key, attempt=row.attempts, actor=watched.actor, noted=watched.pushes > 0)
         try:
-            self._ledger.apply([push])
+            # One row that somebody holds locked must not keep the others from being pushed in time.
+            self._ledger.apply([push], patience_s=self._pause_s / 4)
         except LedgerUnavailable:
             _log.warning("the overrun of an attempt could not be recorded; it is tried again")
+        except Exception:  # noqa: BLE001 - a thread that died would push nobody any more
+            _log.exception("the overrun of an attempt could not be recorded; it is tried again")
         else:
             watched.pushes += 1
 
     def _work(self) -> None:
-        half_margin_s = self._ledger.margin_us / MICROSECONDS / 2
         while True:
             with self._lock:
                 self._alive = {one: kept for one, kept in self._alive.items() if not one.done.is_set()}
                 overdue = [(one, kept) for one, kept in self._alive.items() if kept.deadline.remaining_s() <= 0]
                 ahead = [left for kept in self._alive.values() if (left := kept.deadline.remaining_s()) > 0]
-                if self._closed and not self._alive:
+                idle = not self._alive
+                if self._closed and idle:
                     self._thread = None
                     return
-                self._due_s = min([FOR_EVER_S, *ahead, *([half_margin_s] if overdue else [])])
-                self._sooner.clear()
-            for one, watched in overdue:
+                self._wake.clear()
+            for one, watched in sorted(overdue, key=lambda each: each[1].pushes):
+                if one.gone():
+                    one.finish(AttemptEnd(Lost("the event loop of the attempt was closed")))
                 if not one.done.is_set():
                     if watched.pushes:
                         one.abandon()  # its caller is gone, or stands still: what it says is recorded when it comes
                     self._push(watched)
-            self._clock.wait(self._sooner, self._due_s)
+            self._clock.wait(self._wake, FOR_EVER_S if idle else min([self._pause_s, *ahead]))

@@ -6,6 +6,7 @@ flow and the ledger do.
 
 from __future__ import annotations
 
+import traceback
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,7 +28,7 @@ from counterfoil.effect import (
     Row,
 )
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.failure import classify, explicit_chain, name_of
+from counterfoil.failure import classify, explicit_chain, is_transport, name_of
 from counterfoil.runner.job import NO_ROW, Job, Observer, Site, as_evidence, bare, interrupt_of, invoke
 from counterfoil.runner.look import Looking
 from counterfoil.runner.values import stored
@@ -92,8 +93,12 @@ class Shell(Looking):
             return self.write(change), None
         except Exception:
             raise
-        except BaseException as interrupt:  # noqa: BLE001 - raised again once the record is whole
-            return self.write(change), interrupt
+        except BaseException as interrupt:
+            # A half-stepped statement in the frames below would keep the database's write lock.
+            traceback.clear_frames(interrupt.__traceback__)
+            with suppress(LedgerUnavailable):
+                return self.write(change), interrupt
+            raise
 
     def sight(self, step: Sight) -> None:
         """Note a call that was answered from the ledger."""
@@ -192,8 +197,10 @@ class Shell(Looking):
         outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=state)
         if isinstance(outcome, Refused) and state is GateState.SHUT and self.job.tool.sends == "marked":
             outcome = replace(outcome, status=None)  # refused before the mark: the provider has said nothing to the key
-        unused = not isinstance(outcome, NeverSent) and self._key_unused(gate)
-        return AttemptEnd(outcome, key_unused=unused, interrupt=interrupt_of(problem))
+        seen = isinstance(outcome, Refused) and outcome.status is not None
+        seen |= isinstance(outcome, Lost) and (state is not GateState.SHUT or is_transport(problem))
+        unread = self._key_unused(gate)
+        return AttemptEnd(outcome, key_unused=seen and unread, key_unread=unread, interrupt=interrupt_of(problem))
 
     def _key_unused(self, gate: Gate) -> bool:
         return self.job.tool.policy.key_policy is not None and not gate.key_read
@@ -223,9 +230,13 @@ class Shell(Looking):
             one.told_never_sent = True
             return AttemptEnd(NeverSent("given up before sending", retryable=False), interrupt=interrupt)
         if step.row is not NO_ROW:
-            self.site.overruns.push(one)
+            self.push(one)
         reason = "cancelled" if interrupt is not None else "no answer by the deadline"
         return AttemptEnd(Lost(reason, overrun=True), interrupt=interrupt)
+
+    def push(self, one: Running) -> None:
+        """See that the last possible send moves on now."""
+        self.site.overruns.push(one)
 
     def record_late(self, row: Row, end: AttemptEnd) -> None:
         """Write what an abandoned attempt said at last."""

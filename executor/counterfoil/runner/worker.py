@@ -82,6 +82,7 @@ class Running:
         self.done = threading.Event()
         self.entered = False
         self.told_never_sent = False
+        self.gone: Callable[[], bool] = lambda: False
         self._late = late
         self._lock = threading.Lock()
         self._started = False

@@ -1,8 +1,8 @@
-"""How far a wall clock may be believed, where the host's clock is the ledger's (protocol F10).
+"""How far the ledger's clock may be believed, be it a server's or the host's (protocol F10).
 
-A wall clock can be set; the time since boot cannot. The row keeps, for one boot, the lowest and the highest distance
-between the two at which its instants were written. On that boot every comparison takes the reading that waits longer:
-the smaller elapsed time where something must be over, the larger where something must still hold.
+A wall clock can be set; the time since this host's boot cannot. The row keeps, for one boot, the lowest and the highest
+distance between the two at which its instants were written. On that boot every comparison takes the reading that waits
+longer: the smaller elapsed time where something must be over, the larger where something must still hold.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from counterfoil.transition.schedule import after_settling, next_look
 from counterfoil.transition.settled import ended, latched, late, value_columns
 from counterfoil.transition.undo import speaks_too_late
 
-# What a provider answers to a key it knows, or before it has looked at the request: such a refusal was not stored under
-# the key and speaks for no other attempt (design §3, P2).
-SILENT_STATUSES = frozenset({400, 401, 403, 404, 408, 409, 422, 425, 429})
-LEAST_SERVER_ERROR = 500
+# Statuses that only a request gets which the provider has processed, so that it has stored them under the key. What
+# fails validation, is not let in, is throttled or meets a key in use is not stored, and speaks for no other attempt
+# (F20).
+SPEAKING_STATUSES = frozenset({402})
 
 
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
@@ -102,8 +102,7 @@ def _is_present(row: Row, attempt: int) -> bool:
 def _speaks(row: Row, change: SettleClosed, reading: Reading) -> bool:
     """Whether a refusal is one that the provider has stored under the key: told by a status that only a processed
     request gets, and when no earlier attempt can still send (F20)."""
-    status = change.status
-    if status is None or status >= LEAST_SERVER_ERROR or status in SILENT_STATUSES:
+    if change.status not in SPEAKING_STATUSES:
         return False
     return change.attempt == row.attempts and is_over(row, row.earlier_sends_until, reading)
 
@@ -114,8 +113,10 @@ def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated 
     if row.code == change.code and row.reason == change.reason and row.lease_until <= reading.now:
         return Repeated()
     lease_ended = ended(row, reading)
-    columns = {"lease_until": lease_ended, "code": change.code, "reason": change.reason}
+    columns: dict[str, Any] = {"lease_until": lease_ended, "code": change.code, "reason": change.reason}
     columns |= {"look_at": next_look(replace(row, lease_until=lease_ended), reading)}
+    if change.key_unread:
+        columns["keyed"] = False
     return Decision(
         columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code, **_unused(change)}
     )
