@@ -128,7 +128,7 @@ def test_an_incident_of_it_is_told_once_all_is_free(book: sa.Engine, executor_of
             effect.reference = "R-1"
 
     def hear(one: Incident) -> None:
-        verdict = executor.audit.effect(one.effect_id).verdict
+        verdict = executor.audit.effect(str(one.effect_id)).verdict
         again = executor.call("order", {"number": f"after {one.number}", "cents": 1})
         told.append((one.kind, verdict, again.code))
 
@@ -556,15 +556,18 @@ def test_an_asynchronous_executor_does_the_same(book: sa.Engine, async_executor_
 def test_a_cancelled_call_commits_nothing(book: sa.Engine, async_executor_of: MakeAsync) -> None:
     """Cancelled while the function stands: nothing is committed, and the attempt is recorded when it has ended."""
     standing = Standing()
+    recorded = threading.Event()
 
     async def run() -> None:
         async with async_executor_of(order_tool(standing)) as executor:
+            sa.event.listen(executor._engine, "commit", lambda _: recorded.set())
             calling = asyncio.create_task(executor.call("order", ORDER))
             await asyncio.to_thread(standing.inside.wait, 10)
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await calling
             standing.go_on.set()
+            assert await asyncio.to_thread(recorded.wait, 30)
             assert (await executor.call("order", ORDER)).attempts == 2
 
     asyncio.run(run())
