@@ -25,11 +25,7 @@ SECONDS_MAX: Final = 1_000_000_000
 
 
 def classify(
-    exc: BaseException,
-    *,
-    sends: Sends,
-    rejects: tuple[type[BaseException], ...],
-    gate: GateState,
+    exc: BaseException, *, sends: Sends, rejects: tuple[type[BaseException], ...], gate: GateState
 ) -> NeverSent | Refused | Lost:
     """What an attempt proved (P1) when its function ended with `exc`. Never raises, and never quotes `exc`.
 

@@ -36,6 +36,7 @@ from counterfoil.telling import (
     applied_words,
     ending_words,
     no_room,
+    not_taken_back,
     refused_words,
     still_there,
     under_way,
@@ -46,14 +47,6 @@ POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
 LOOK_SLOWEST_S = 5.0
 ORIGINAL = "original:"
-WHY_NOT_TAKEN_BACK = {
-    "applied": "It was carried out: a revoke is for what is not known; compensate it instead.",
-    "no_effect": "It had no effect, so there is nothing to take back.",
-    "effect_unknown": "It is not known whether it was carried out: only what was applied can be compensated.",
-    "ended": "It was taken back before.",
-    "under_way": "A second request for it may still be under way; wait a little.",
-    "revoking": "Another revoke of it has not ended yet.",
-}
 # Guards of a resend that waiting does not lift.
 LASTING_GUARDS = frozenset({"unknown", "key_expired", "too_many_attempts"})
 
@@ -128,7 +121,7 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             if guard == FULL:
                 return no_room(request.tool, row, request.wait_max_s)
             if guard.startswith(ORIGINAL):
-                return _not_taken_back(request, guard.removeprefix(ORIGINAL))
+                return not_taken_back(request.tool, guard.removeprefix(ORIGINAL))
             if guard == "revoking" and row is not None:
                 return about(row, Words(tool=request.tool, code="revoking"))
             course.resend_over |= guard in LASTING_GUARDS
@@ -322,13 +315,6 @@ def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observati
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")
-
-
-def _not_taken_back(request: Request, guard: str) -> Observation:
-    """The effect that was to be taken back is not in a state for it; nothing was begun."""
-    reason = WHY_NOT_TAKEN_BACK.get(guard, "It has changed meanwhile; look at it again.")
-    words = Words(tool=request.tool, code="conflict", reason=reason, hint="Check the effect first; nothing was sent.")
-    return about(None, words)
 
 
 def _conflict(request: Request, row: Row) -> Observation:

@@ -10,6 +10,14 @@ from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about
 
 RETRY_SOON_S = 5.0
+WHY_NOT_TAKEN_BACK = {
+    "applied": "It was carried out: a revoke is for what is not known; compensate it instead.",
+    "no_effect": "It had no effect, so there is nothing to take back.",
+    "effect_unknown": "It is not known whether it was carried out: only what was applied can be compensated.",
+    "ended": "It was taken back before.",
+    "under_way": "A second request for it may still be under way; wait a little.",
+    "revoking": "Another revoke of it has not ended yet.",
+}
 
 
 def refused_words(tool: str, echo: str, refused: Refused) -> Words:
@@ -116,3 +124,10 @@ def no_room(tool: str, row: Row | None, wait_s: float) -> Observation:
 def refused_arguments(tool: str, problems: Iterable[tuple[str, str]], echo: str) -> Observation:
     """Arguments that do not fit: each problem with its field, and what was sent."""
     return about(None, Words(tool=tool, code="invalid_arguments", details=tuple(problems), arguments=echo))
+
+
+def not_taken_back(tool: str, guard: str) -> Observation:
+    """The effect that was to be taken back is not in a state for it; nothing was begun."""
+    reason = WHY_NOT_TAKEN_BACK.get(guard, "It has changed meanwhile; look at it again.")
+    words = Words(tool=tool, code="conflict", reason=reason, hint="Check the effect first; nothing was sent.")
+    return about(None, words)

@@ -556,15 +556,18 @@ def test_an_asynchronous_executor_does_the_same(book: sa.Engine, async_executor_
 def test_a_cancelled_call_commits_nothing(book: sa.Engine, async_executor_of: MakeAsync) -> None:
     """Cancelled while the function stands: nothing is committed, and the attempt is recorded when it has ended."""
     standing = Standing()
+    recorded = threading.Event()
 
     async def run() -> None:
         async with async_executor_of(order_tool(standing)) as executor:
+            sa.event.listen(executor._engine, "commit", lambda _: recorded.set())
             calling = asyncio.create_task(executor.call("order", ORDER))
             await asyncio.to_thread(standing.inside.wait, 10)
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await calling
             standing.go_on.set()
+            assert await asyncio.to_thread(recorded.wait, 30)
             assert (await executor.call("order", ORDER)).attempts == 2
 
     asyncio.run(run())

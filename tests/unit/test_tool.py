@@ -181,7 +181,12 @@ def test_a_tool_in_one_transaction_has_no_doubt_to_look_into() -> None:
 def test_a_tool_in_one_transaction_can_be_compensated() -> None:
     """What it committed can be made up for by an effect of its own, which is in no transaction of the ledger."""
     made = declare(same_transaction=True)
-    undo = made.compensation()(look)
+
+    def refund(effect: Effect) -> str:
+        """Pay it back."""
+        return effect.id
+
+    undo = made.compensation()(refund)
     assert (made.tier, undo.same_transaction, undo.undo_kind) == ("T5", False, "compensation")
 
 
