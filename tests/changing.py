@@ -133,6 +133,7 @@ class One:
             by="an operator",
             why="looked by hand",
             version=self.row.version if version is None else version,
+            claim_id=f"decision{next(_claims)}",
         )
 
 

@@ -180,13 +180,15 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolve:
-    """A named person decides, bound to the version that was read."""
+    """A named person decides, bound to the version that was read. `claim_id` is fresh for each decision and the same
+    when it is asked again after a lost reply."""
 
     key: bytes
     verdict: Verdict
     by: str
     why: str
     version: int
+    claim_id: str
     value: StoredValue | None = None
 
 

@@ -29,13 +29,17 @@ class Clock(Protocol):
     def boot_id(self) -> str | None:
         """Names this boot of this host; None where the system does not tell."""
 
-    def wall_us(self) -> int: ...
+    def wall_us(self) -> int:
+        """The wall clock."""
 
-    def boot_us(self) -> int: ...
+    def boot_us(self) -> int:
+        """The time since boot, sleep of the machine included."""
 
-    def sleep(self, seconds: float) -> None: ...
+    def sleep(self, seconds: float) -> None:
+        """Stand still for so many seconds."""
 
-    async def sleep_async(self, seconds: float) -> None: ...
+    async def sleep_async(self, seconds: float) -> None:
+        """Let others go on for so many seconds."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Wait until the event is set or the seconds are over; True when it is set."""

@@ -131,3 +131,9 @@ def not_taken_back(tool: str, guard: str) -> Observation:
     reason = WHY_NOT_TAKEN_BACK.get(guard, "It has changed meanwhile; look at it again.")
     words = Words(tool=tool, code="conflict", reason=reason, hint="Check the effect first; nothing was sent.")
     return about(None, words)
+
+
+def no_compensation(row: Row) -> Observation:
+    """An applied effect that nothing can make up for here."""
+    reason = "It has no compensation; a person has to make up for it."
+    return about(row, Words(tool=row.tool, code="conflict", reason=reason, hint="Report this to a person."))

@@ -22,7 +22,7 @@ def test_each_root_is_measured() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_files_and_functions_are_short(file: Path) -> None:
-    """No file has more than 350 lines, no function more than 50, its docstring included."""
+    """No file has more than 350 lines, no function more than 50, its docstring aside."""
     text = file.read_text("utf-8")
     assert len(text.splitlines()) <= FILE_LINES
     assert [(name, lines) for name, lines in _functions(ast.parse(text)) if lines > FUNCTION_LINES] == []
@@ -38,7 +38,14 @@ def _functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             assert node.end_lineno is not None
-            yield node.name, node.end_lineno - node.lineno + 1
+            yield node.name, node.end_lineno - node.lineno + 1 - _docstring_lines(node)
+
+
+def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    if ast.get_docstring(node) is None or first.end_lineno is None:
+        return 0
+    return first.end_lineno - first.lineno + 1
 
 
 def test_the_measure_measures() -> None:

@@ -52,3 +52,14 @@ def test_no_effect_is_never_said_of_applied(ledger: Ledger, clock: ManualClock) 
     one.apply(one.returned())
     clock.advance(60)
     assert guard(one.apply(one.resolve(Verdict.NO_EFFECT))) == "effect_applied"
+
+
+def test_a_decision_asked_again_after_a_lost_reply_is_recognised(ledger: Ledger, clock: ManualClock) -> None:
+    """The same decision counts once; another person's, of the same verdict, is stale."""
+    one = One(ledger)
+    one.begun()
+    clock.advance(60)
+    mine, other = one.resolve(Verdict.NO_EFFECT), one.resolve(Verdict.NO_EFFECT)
+    written = permitted(one.apply(mine))
+    assert permitted(one.apply(mine)).version == written.version
+    assert guard(one.apply(other)) == "stale"

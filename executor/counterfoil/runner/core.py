@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from counterfoil import flow, looking, undoing
-from counterfoil.arguments import Invalid
+from counterfoil.arguments import Invalid, Valid
 from counterfoil.changes import Begin, Undoes, UndoKind
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import Row, Verdict
@@ -39,7 +39,7 @@ from counterfoil.runner.shell import Job, Observer, Site
 from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
-from counterfoil.telling import RETRY_SOON_S, refused_arguments, under_way
+from counterfoil.telling import RETRY_SOON_S, no_compensation, refused_arguments, under_way
 from counterfoil.text import storable
 from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool, tool
 
@@ -195,9 +195,15 @@ class Core:
             call_id=call_id,
         )
         if tool.read_only:
-            request = self._request(tool, None, valid.echo)
-            return _Prepared(job, looking.read_only(request))
-        if isinstance(tool.key, AllArguments) and key is None and not task:
+            return _Prepared(job, looking.read_only(self._request(tool, None, valid.echo)))
+        return self._named(job, valid, key=key, occurrence=occurrence)
+
+    def _named(
+        self, job: Job, valid: Valid, *, key: str | None, occurrence: str | int | None
+    ) -> _Prepared | Observation:
+        """A call whose effect has its name."""
+        tool, name = job.tool, job.tool.name
+        if isinstance(tool.key, AllArguments) and key is None and not job.task:
             raise UsageError(f"{name} is keyed by all its arguments within a task: give call(..., task=...) or key=...")
         assert tool.key is not None
         again = occurrence if occurrence not in (None, "") else valid.occurrence
@@ -205,7 +211,7 @@ class Core:
             identity = identify(
                 tenant=self._tenant,
                 tool=name,
-                task=task or "",
+                task=job.task,
                 names=tool.key,
                 identity_arguments=valid.identity,
                 explicit_key=key,
@@ -323,9 +329,7 @@ class Core:
         tool = self._tools.get(row.tool)
         if tool is not None and tool.compensation_tool is not None:
             return None
-        words = Words(tool=row.tool, code="conflict", reason="It has no compensation; a person has to make up for it.",
-                      hint="Report this to a person.")  # fmt: skip
-        return about(row, words)
+        return no_compensation(row)
 
     def _resolve(self, effect_id: str, verdict: Verdict | str, by: str, why: str, version: int, value: Any) -> Row:
         wanted = decided(verdict, by, why)

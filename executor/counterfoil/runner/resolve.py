@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from counterfoil.changes import Declined, Resolve
@@ -32,7 +33,15 @@ def decided(verdict: Verdict | str, by: str, why: str) -> Verdict:
 def resolve(ledger: Ledger, row: Row, verdict: Verdict, *, by: str, why: str, version: int, value: Any = None) -> Row:
     """Resolve `row` in the ledger; the row as it is then. Raises as `Executor.resolve` does."""
     kept = None if value is None else stored(value, Policy().value_max_bytes)
-    change = Resolve(key=row.key, verdict=verdict, by=by.strip(), why=why.strip(), version=version, value=kept)
+    change = Resolve(
+        key=row.key,
+        verdict=verdict,
+        by=by.strip(),
+        why=why.strip(),
+        version=version,
+        claim_id=uuid.uuid4().hex,
+        value=kept,
+    )
     answer = ledger.apply([change])[0]
     if not isinstance(answer, Declined):
         return answer.row

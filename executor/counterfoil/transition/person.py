@@ -14,7 +14,7 @@ from counterfoil.transition.settled import ended, latched, late, value_columns
 
 
 def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Repeated | Refusal:
-    if row.version == change.version + 1 and row.proof is Proof.OPERATOR and row.verdict is change.verdict:
+    if row.claim_id == change.claim_id:
         return Repeated()  # asked again after a lost reply
     if row.version != change.version:
         return Refusal("stale")
@@ -26,7 +26,7 @@ def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Repeated
             if row.verdict is Verdict.EFFECT_APPLIED:
                 return Refusal("applied")
             columns = latched(row, Proof.OPERATOR, 0, reading) | value_columns(change.value)
-            columns |= {"code": "resolved", "count": max(1, row.count)}
+            columns |= {"claim_id": change.claim_id, "code": "resolved", "count": max(1, row.count)}
             incidents = late(row, row.attempts) if row.verdict is Verdict.NO_EFFECT else ()
             return Decision(columns, "resolved", 0, change.by, detail, incidents)
         case Verdict.NO_EFFECT:
@@ -36,6 +36,7 @@ def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Repeated
             columns = {
                 "verdict": Verdict.NO_EFFECT,
                 "proof": Proof.OPERATOR,
+                "claim_id": change.claim_id,
                 "code": "resolved",
                 "reason": None,
                 "open_attempts": 0,
