@@ -171,9 +171,7 @@ class Core:
         occurrence: str | int | None,
     ) -> _Prepared | Observation:
         if os.getpid() != self._process:
-            raise UsageError(
-                "this executor was made before a fork; threads and connections do not cross it: make a new one"
-            )
+            raise UsageError("threads and connections do not cross a fork: make a new executor in the child process")
         check_turn(turn)
         if name == CHECK_EFFECT:
             return self._prepare_check(arguments, context)
@@ -196,11 +194,9 @@ class Core:
         )
         if tool.read_only:
             return _Prepared(job, looking.read_only(self._request(tool, None, valid.echo)))
-        return self._named(job, valid, key=key, occurrence=occurrence)
+        return self._named(job, valid, key, occurrence)
 
-    def _named(
-        self, job: Job, valid: Valid, *, key: str | None, occurrence: str | int | None
-    ) -> _Prepared | Observation:
+    def _named(self, job: Job, valid: Valid, key: str | None, occurrence: str | int | None) -> _Prepared | Observation:
         """A call whose effect has its name."""
         tool, name = job.tool, job.tool.name
         if isinstance(tool.key, AllArguments) and key is None and not job.task:
