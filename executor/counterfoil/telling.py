@@ -88,7 +88,7 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
         code = "verified" if looked and row.proof is Proof.FOUND else "replayed"
     reason = f"It is done; {row.value_note}" if code == "value_not_stored" else ""
     if code == "verified" and interrupted:
-        reason = "The end of an earlier call was lost, and looking showed that it had been carried out."
+        reason = "An earlier call was interrupted, or its answer lost; looking showed that it had been carried out."
     return Words(tool=tool, code=code, reason=reason)
 
 

@@ -104,7 +104,7 @@ def test_every_other_answer_says_nothing(ledger_url: str, provider: Provider, an
         desk.clock.advance(3600)
         for seen in (desk.first, desk.check(), desk.pay()):
             assert (seen.verdict, seen.ok, seen.proof) == (Verdict.EFFECT_UNKNOWN, False, None)
-            if answer != "401":
+            if answer not in ("401", "403"):  # these two are about the credential of the look
                 assert_unknown(seen)
         desk.clock.advance(3600)
         done = desk.executor.reconcile()

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from crash.life import Body, Told
 from crash.nursery import Nursery
-from crash.story import SETTLE_S, Stage, Story, closed_port, effect_id, prepare
+from crash.story import SETTLE_S, Stage, closed_port, effect_id, prepare
+from crash.truth import Story
 from postgres import PostgresServer
 from provider import Provider
 from psycopg import sql

@@ -11,7 +11,8 @@ from threading import Barrier
 
 import pytest
 from crash.life import CLIENT_S, MARGIN_S, ORDER, SWEEP_S, TOOL, Life, Point, Shop, Tier, Watch
-from crash.story import SETTLE_S, Stage, Story, effect_id
+from crash.story import SETTLE_S, Stage, effect_id
+from crash.truth import Story
 
 from counterfoil import Executor, Row, StaleVersion, UsageError, Verdict
 from counterfoil.effect import MICROSECONDS

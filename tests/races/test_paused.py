@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from crash.life import Body, Life, Point
 from crash.nursery import Born
-from crash.story import SETTLE_S, Stage, Story, prepare
+from crash.story import SETTLE_S, Stage, prepare
+from crash.truth import Story
 
 PAUSED_S = 30.0
 POLL_S = 0.005

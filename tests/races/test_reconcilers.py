@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 from crash.life import Body, Point
-from crash.story import SETTLE_S, Stage, Story
+from crash.story import SETTLE_S, Stage
+from crash.truth import Story
 from races.gate import race
 
 from counterfoil import Verdict

@@ -48,7 +48,9 @@ def own_evidence(connection: sa.Connection, row: Row, look: SettleLook) -> Settl
             )
         return replace(look, found=None, value=None)
     if others or claim_references(connection, row, found.references):
-        return replace(look, found=None, value=None, unclear="what was found belongs to another effect")
+        return replace(
+            look, found=None, value=None, unclear="what was found belongs to another effect", cause="look_alike"
+        )
     return look
 
 

@@ -17,7 +17,7 @@ import tenacity
 
 from counterfoil.errors import LedgerError, LedgerUnavailable
 from counterfoil.ledger import schema
-from counterfoil.ledger.connect import bare_engine, database_file, open_engine
+from counterfoil.ledger.connect import READS, bare_engine, database_file, open_engine
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -26,6 +26,7 @@ Change: TypeAlias = Callable[[sa.Connection], str | None]
 
 SCRIPTS: Final = "counterfoil_migrations:"
 _log = logging.getLogger("counterfoil")
+_WAITING: Final = "another process changes the ledger's tables: waiting for it"
 _LOCK_WAIT_MS: Final = 60_000
 _OPENING_S: Final = 10.0
 
@@ -118,6 +119,7 @@ def _changed(ledger: str, change: Change) -> str | None:
     try:
         if engine.dialect.name == "sqlite":
             _make_file(engine)
+            _say_if_locked(engine)
             sa.event.listen(engine, "connect", _wait_longer)
         else:
             # What is read after waiting for the lock must be what its holder before has committed.
@@ -141,10 +143,21 @@ def _changed(ledger: str, change: Change) -> str | None:
         engine.dispose()
 
 
+def _say_if_locked(engine: sa.Engine) -> None:
+    with engine.connect().execution_options(**{READS: True}) as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout=100")
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.exec_driver_sql("ROLLBACK")
+        except sa.exc.OperationalError:
+            _log.warning(_WAITING)
+    engine.dispose()
+
+
 def _take_turn(connection: sa.Connection) -> None:
     """The lock ends with the transaction, so it is good behind a pooler that shares sessions, too."""
     if not connection.execute(sa.select(sa.func.pg_try_advisory_xact_lock(schema.UPGRADE_LOCK))).scalar():
-        _log.warning("another process changes the ledger's tables: waiting for it")
+        _log.warning(_WAITING)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(schema.UPGRADE_LOCK)))
 
 
