@@ -47,7 +47,8 @@ class Nursery:
     """Starts processes. May be used from several threads at once."""
 
     def __init__(self) -> None:
-        environment = os.environ | {"PYTHONPATH": str(TESTS)}
+        # The processes see the library that this one sees, wherever it was found.
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
         command = [sys.executable, "-m", "crash.nursery"]
         self._server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment

@@ -1,7 +1,7 @@
 """A story: a fault at the provider, a process that dies at one point, the processes that come after it, and the truth.
 
-Owns how stories are played (several at once, each under a tenant of its own in one ledger) and how they are judged:
-against the provider's own count, when it is quiet. Nothing here knows how the library works inside.
+Owns how stories are played (several at once, each under a tenant of its own in one ledger) and what they are judged by:
+the provider's own count, when it is quiet. Nothing here knows how the library works inside.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import math
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crash.life import ORDER, RETENTION_S, TOOL, Body, Life, Point, Tier, Told, Verb
+from crash.life import ORDER, RETENTION_S, TOOL, Life, Point, Tier, Told
 from crash.nursery import Nursery
+from crash.truth import Ending, Story, wrong
 from provider import Fault, Provider
 
-from counterfoil import Proof, Row, Verdict, tool
+from counterfoil import Row, Verdict, tool
 from counterfoil.arguments import Invalid
 from counterfoil.effect import MICROSECONDS
 from counterfoil.identity import identify
@@ -54,38 +55,6 @@ BEFORE_BEGIN = frozenset(
     {Point("before", "Read"), Point("after", "Read"), Point("before", "Start"), Point("sql", "Start")}
     | {Point("commit", "Start")}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """The process dies at `point` (None: it lives), its successor at `second`; `verb` is what successors do first."""
-
-    tier: Tier
-    fault: str
-    point: Point | None
-    second: Point | None = None
-    verb: Verb = "call"
-    body: Body = "blocking"
-
-    def __str__(self) -> str:
-        deaths = " + ".join(str(point) for point in (self.point, self.second) if point is not None) or "nobody dies"
-        return f"{self.tier} {self.fault:<15} {deaths:<58} {self.verb:<9}"
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a story ended: the row, what was told on the way, the true number of effects, and what is wrong with it."""
-
-    story: Story
-    row: Row
-    effects: int
-    told: list[Told]
-    problems: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        row = self.row
-        line = f"{self.story} -> {row.verdict:<14} {row.proof or '-':<18} attempts {row.attempts}"
-        return f"{line}, effects {self.effects}" + "".join(f"\n    WRONG: {problem}" for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,45 +278,6 @@ def _effect_id(tenant: str) -> str:
         occurrence=None,
     )
     return identity.id
-
-
-# ---------------------------------------------------------------- the truth
-
-
-def wrong(ending: Ending) -> Iterator[str]:
-    """What an ending says that is not so, or does not say although its tier promises it."""
-    story, verdict, effects = ending.story, ending.row.verdict, ending.effects
-    if effects > 1:
-        yield "more than one effect"
-    if verdict is Verdict.EFFECT_APPLIED and effects < 1:
-        yield "applied, and the provider has none"
-    if verdict is Verdict.NO_EFFECT and effects:
-        yield "no effect, and the provider has one"
-    for seen in ending.told:
-        if (seen["verdict"], seen["count"]) in {("effect_applied", 0), ("no_effect", 1)}:
-            yield f"told {seen}"
-    if verdict not in expected(story, effects):
-        yield f"ended as {verdict}"
-    if verdict is Verdict.NO_EFFECT and ending.row.proof is not Proof.REJECTED:
-        yield f"ended by {ending.row.proof}, and nobody sent again"
-
-
-def expected(story: Story, effects: int) -> frozenset[Verdict]:
-    """How far each tier must come: T0 may stay unknown, T1 must find what is there, T2 and T3 settle everything."""
-    settled = Verdict.NO_EFFECT if story.fault == "refused" else Verdict.EFFECT_APPLIED
-    unknown = Verdict.EFFECT_UNKNOWN
-    match story.tier:
-        case "T0":
-            return frozenset({settled, unknown})
-        case "T1":
-            return frozenset({settled}) if effects else frozenset({settled, unknown})
-        case "T2" | "T3":
-            return frozenset({settled})
-
-
-def right(endings: Sequence[Ending]) -> bool:
-    """True when nothing is wrong with any of them, and there are some."""
-    return bool(endings) and not any(ending.problems for ending in endings)
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from crash.life import Body, Point, Verb
-from crash.story import Stage, Story, right
+from crash.story import Stage
+from crash.truth import Story, right
 
 COMMON = {"Read", "Start", "Attempt", "Request"}
 STEPS = {

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 from crash.life import Body, Tier
-from crash.story import SETTLE_S, Stage, Story, effect_id, prepare
+from crash.story import SETTLE_S, Stage, effect_id, prepare
+from crash.truth import Story
 
 
 @pytest.mark.parametrize("body", ["blocking", "coroutine", "blocking_in_loop"])

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 from crash.life import Point
-from crash.story import Stage, Story, prepare, right
+from crash.story import Stage, prepare
+from crash.truth import Story, right
 
 LOOKS = {"Read", "Sleep", "Ask", "Write:SettleLook"}
 SENDS = {"Start", "Attempt", "Request", "Write:SettleReturned"}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 from crash.life import Point, Tier, Verb
-from crash.story import FAULTS, Stage, Story, prepare, right
+from crash.story import FAULTS, Stage, prepare
+from crash.truth import Story, right
 
 BEGIN = {"Read", "Start", "Attempt", "Request"}
 LOST = BEGIN | {"Write:SettleLost"}
