@@ -7,6 +7,7 @@ another's rows or waits for another's locks.
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,11 @@ from postgres import PostgresServer, running_postgres
 from provider import Provider
 
 DATABASES = ("sqlite", "postgresql")
+
+# Whoever runs the tests in the background may have Ctrl-C ignored, and child processes would inherit that; some of them
+# are interrupted by their tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def prepare_ledger(url: str) -> None:
