@@ -37,7 +37,6 @@ def terms(
     concurrent: bool = False,
     review_s: float = 3600,
     audit_s: float = 86_400,
-    replays_refusals: bool = False,
 ) -> Terms:
     """The times of a tool, in seconds."""
     return Terms(
@@ -47,7 +46,6 @@ def terms(
         audit_us=round(audit_s * SECOND),
         retention_us=None if retention_s is None else round(retention_s * SECOND),
         concurrent=concurrent,
-        replays_refusals=replays_refusals,
     )
 
 

@@ -7,7 +7,7 @@ Owns the shapes that flow and ledger exchange (over the runner). Decides nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from counterfoil.effect import Found, Proof, Row, Verdict
 
@@ -23,7 +23,6 @@ class Terms:
     audit_us: int
     retention_us: int | None = None
     concurrent: bool = False
-    replays_refusals: bool = False
 
     @property
     def keyed(self) -> bool:
@@ -41,6 +40,8 @@ class Reading:
     boot_us: int | None = None
 
 
+# Before the guard of an effect that may not be taken back: a begin was declined because of the other row.
+ORIGINAL: Final = "original:"
 UndoKind: TypeAlias = Literal["revoke", "compensation"]
 
 

@@ -197,8 +197,8 @@ class KeyPolicy:
         retention_s: seconds for which the provider surely remembers a key, counted from its first arrival.
         concurrent: True when the provider also holds back a second request while the first is under way. The
             default False is the careful one: then a resend waits until no earlier request can be under way.
-        replays_refusals: True when a refusal is stored under the key and replayed; then a declared refusal (not 409,
-            422, 429) of a resend closes every attempt that carried the key.
+        replays_refusals: True when a refusal is stored under the key and replayed; then a refusal of a resend with the
+            status 402, which only a processed request gets, closes every attempt that carried the key.
 
     Raises:
         ValueError: a retention that is not above zero.

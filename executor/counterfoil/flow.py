@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from counterfoil.changes import Applied, Declined
+from counterfoil.changes import ORIGINAL, Applied, Declined
 from counterfoil.effect import MICROSECONDS, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about
@@ -46,7 +46,6 @@ from counterfoil.telling import (
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
 LOOK_SLOWEST_S = 5.0
-ORIGINAL = "original:"
 # Guards of a resend that waiting does not lift.
 LASTING_GUARDS = frozenset({"unknown", "key_expired", "too_many_attempts"})
 

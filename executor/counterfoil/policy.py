@@ -80,6 +80,11 @@ class Policy:
             raise UsageError(f"Policy(wait_max_s={self.wait_max_s!r}) is below wait_s={self.wait_s!r}: raise it")
         self._check_windows()
 
+    @property
+    def speaks_for_key(self) -> bool:
+        """True when a stored refusal of a resend closes every attempt that carried the key."""
+        return self.key_policy is not None and self.key_policy.replays_refusals
+
     def _check_windows(self) -> None:
         if self.key_policy is not None:
             if not isinstance(self.key_policy, KeyPolicy):

@@ -10,7 +10,8 @@ from outside import Make, World
 from counterfoil import DeadlinePassed, Effect, Policy, UsageError, Verdict, tool
 from counterfoil.attempt import Gate, GateState
 from counterfoil.effect import NeverSent
-from counterfoil.runner.shell import Job, Shell
+from counterfoil.runner.job import Job
+from counterfoil.runner.shell import Shell
 
 MARKED = Policy(timeout_s=5, patience_s=5)
 

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.changes import (
+    ORIGINAL,
     Answer,
     Applied,
     Begin,
@@ -35,7 +36,7 @@ from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
-from counterfoil.ledger.undos import ORIGINAL, OriginalRefuses
+from counterfoil.ledger.undos import OriginalRefuses
 from counterfoil.text import storable
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 

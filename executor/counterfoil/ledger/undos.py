@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from counterfoil.changes import Begin, Change, SettleLook, SettleReturned, Undo, UndoKind
 from counterfoil.effect import Row, Verdict
-
-# Before the guard of an effect that may not be taken back: a begin was declined because of the other row.
-ORIGINAL: Final = "original:"
 
 
 class OriginalRefuses(Exception):

@@ -20,8 +20,8 @@ from counterfoil.changes import Applied
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.blocking import BlockingShell
-from counterfoil.runner.job import of_failed_look
-from counterfoil.runner.shell import Job, Shell, Site, as_evidence, invoke
+from counterfoil.runner.job import Job, Site, as_evidence, invoke, of_failed_look
+from counterfoil.runner.shell import Shell
 from counterfoil.runner.transactional import transact_async
 from counterfoil.runner.worker import Deadline, Running
 from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write

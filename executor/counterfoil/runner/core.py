@@ -31,11 +31,10 @@ from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
 from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, wanted_id
 from counterfoil.runner.incidents import OnIncident, listener
-from counterfoil.runner.job import NO_ROW
+from counterfoil.runner.job import NO_ROW, Job, Observer, Site
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
 from counterfoil.runner.settings import by_name, check_settings, check_turn, terms
-from counterfoil.runner.shell import Job, Observer, Site
 from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
@@ -109,11 +108,9 @@ class Core:
         self._secret = secret
         self._clock = clock or SystemClock()
         self._owns_engine = isinstance(ledger, str)
-        listener(on_incident)
+        told = listener(on_incident)
         self._engine = open_engine(ledger)
-        self._ledger = Ledger(
-            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=listener(on_incident)
-        )
+        self._ledger = Ledger(self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told)
         self._sightings = Sightings(self._ledger)
         self._site = Site(
             ledger=self._ledger,
@@ -252,7 +249,7 @@ class Core:
             key_names=", ".join(names) or "key",
             looks=tool.postcondition_function is not None,
             keyed=policy.key_policy is not None or tool.idempotent,
-            speaks_for_key=policy.key_policy is not None and policy.key_policy.replays_refusals,
+            speaks_for_key=policy.speaks_for_key,
             verifies=policy.verify == "always" and tool.postcondition_function is not None,
             transacts=tool.same_transaction,
             patience_s=policy.patience_s,

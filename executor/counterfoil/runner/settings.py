@@ -69,7 +69,6 @@ def terms(tool: Tool[Any, Any]) -> Terms:
         audit_us=_us(policy.audit_s),
         retention_us=None if retention_s is None else _us(retention_s),
         concurrent=tool.idempotent or (keys is not None and keys.concurrent),
-        replays_refusals=keys is not None and keys.replays_refusals,
     )
 
 

@@ -29,7 +29,7 @@ from counterfoil.effect import (
 )
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, explicit_chain, is_transport, name_of
-from counterfoil.runner.job import NO_ROW, Job, Observer, Site, as_evidence, bare, interrupt_of, invoke
+from counterfoil.runner.job import NO_ROW, bare, interrupt_of, invoke
 from counterfoil.runner.look import Looking
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, Running, completed
@@ -44,8 +44,6 @@ from counterfoil.steps import (
     Step,
     Write,
 )
-
-__all__ = ["Job", "Observer", "Shell", "Site", "as_evidence", "invoke"]
 
 
 class Shell(Looking):
@@ -120,7 +118,6 @@ class Shell(Looking):
 
         gate = Gate(deadline.remaining_s)
         effect = self.handle(row, gate)
-        gate.key_read = False
         one = Running(gate, late)
         if row is not NO_ROW:
             self.site.overruns.watch(one, row, self.job.actor, deadline)
@@ -242,7 +239,6 @@ class Shell(Looking):
         """Write what an abandoned attempt said at last."""
         if row is NO_ROW or (isinstance(end.outcome, Lost) and not end.key_unused):
             return
-        policy = self.job.tool.policy.key_policy
-        speaks = policy is not None and policy.replays_refusals
+        speaks = self.job.tool.policy.speaks_for_key
         with suppress(LedgerUnavailable):  # then it is in the backlog
             self.write(settling(row, end, self.job.actor, speaks_for_key=speaks))
