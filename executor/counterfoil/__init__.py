@@ -22,7 +22,9 @@ from counterfoil.errors import (
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.messages import Messages
 from counterfoil.runner.watch import Round
+from counterfoil.spec import ErrorSpec
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "DeadlinePassed",
     "Effect",
     "Entry",
+    "ErrorSpec",
     "Executor",
     "Forbidden",
     "Found",
@@ -43,6 +46,7 @@ __all__ = [
     "LedgerError",
     "LedgerUnavailable",
     "ManualClock",
+    "Messages",
     "Observation",
     "Policy",
     "Proof",

@@ -106,9 +106,19 @@ class Arguments:
         return bool(self._secrets)
 
     @property
+    def secret_names(self) -> frozenset[str]:
+        """The names of the arguments that are never stored, shown or logged."""
+        return self._secrets
+
+    @property
+    def content_names(self) -> frozenset[str]:
+        """The names of the arguments that describe and do not identify."""
+        return frozenset(one.name for one in self._parameters if one.content)
+
+    @property
     def never_identity(self) -> frozenset[str]:
         """Arguments that cannot be named in `key=`: content and secrets."""
-        return frozenset(one.name for one in self._parameters if one.secret or one.content)
+        return self._secrets | self.content_names
 
     def validate(
         self, raw: str | bytes | Mapping[str, Any], *, secret: bytes | None = None, max_bytes: int = ARGUMENTS_MAX_BYTES
@@ -136,6 +146,11 @@ class Arguments:
             return Invalid((Problem(error.path, error.problem),), echo)
         except RecursionError:
             return Invalid((Problem("", "the arguments are nested too deeply"),), echo)
+
+    def problems_of(self, example: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What is wrong with arguments that somebody wrote down as an example; secrets may be any text."""
+        valid = self.validate(example, secret=b"example" if self.has_secrets else None)
+        return valid.problems if isinstance(valid, Invalid) else ()
 
     def revive(self, stored: str) -> dict[str, Any] | Invalid:
         """The Python values of stored arguments, for looks and resends, also in another process.

@@ -138,6 +138,11 @@ _ROWS: Final = (
 )  # fmt: skip
 
 CODES: Final = MappingProxyType({row.name: row for row in _ROWS})
+REFUSALS: Final = (
+    "rejected", "not_found", "no_results", "ambiguous", "conflict", "possible_duplicate", "forbidden",
+    "invalid_arguments", "rate_limited", "unavailable",
+)  # fmt: skip
+"""The rows that a refusal of a tool may speak by: nothing happened, and neither a guard nor a revoke is claimed."""
 
 
 def page() -> str:

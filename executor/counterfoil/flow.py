@@ -34,6 +34,7 @@ from counterfoil.steps import (
 )
 from counterfoil.telling import (
     applied_words,
+    differences,
     ending_words,
     no_room,
     not_taken_back,
@@ -189,11 +190,12 @@ def _verify(row: Row) -> Flow[Row]:
 def _go_on_from_none(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
     if course.waited:
         # A waiter answers with the end of the attempt that it waited for: it does not begin (protocol F25).
-        yield from do(Sight(row, row.code or "unavailable"))
+        words = ending_words(request.tool, request.echo, row, request.errors)
         if row.fingerprint != request.fingerprint:
             reason = "Another call with the same key and other arguments was under way; nothing was sent for this one."
-            return about(row, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s))
-        return about(row, ending_words(request.tool, request.echo, row))
+            words = Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s)
+        yield from do(Sight(row, words.code))
+        return about(row, words)
     if course.end is None:
         return (yield from _begin(request, course, row))
     pause = _pause_before_next(request, course, row)
@@ -229,8 +231,8 @@ def _pause_before_next(request: Request, course: _Course, row: Row) -> float | N
 def _refusal_words(request: Request, course: _Course, row: Row) -> Words:
     outcome = course.end.outcome if course.end is not None else None
     if isinstance(outcome, Refused) and row.proof is Proof.REJECTED:
-        return refused_words(request.tool, request.echo, outcome)
-    return ending_words(request.tool, request.echo, row)
+        return refused_words(request.tool, request.echo, outcome, request.errors)
+    return ending_words(request.tool, request.echo, row, request.errors)
 
 
 # ---------------------------------------------------------------- where nothing is known
@@ -321,7 +323,10 @@ def _conflict(request: Request, row: Row) -> Observation:
         # Another key is no way out here: the earlier call may have had its effect.
         reason = f"An earlier call with the same {request.key_names} and other arguments has no known end yet."
         return about(row, Words(tool=request.tool, code="effect_unknown", reason=reason, arguments=request.echo))
-    words = Words(tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo)
+    differing = differences(row.echo, request.echo, request.content)
+    words = Words(
+        tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo, details=differing
+    )
     return about(row, words, verdict=Verdict.NO_EFFECT)
 
 

@@ -38,6 +38,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 status=refused.status,
                 speaks_for_key=speaks_for_key,
                 key_unused=end.key_unused,
+                account=end.account,
             )
         case NeverSent(reason):
             return SettleClosed(
@@ -47,6 +48,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 proof=Proof.NEVER_SENT,
                 code="unavailable",
                 reason=reason,
+                account=end.account,
             )
         case Lost(reason):
             return SettleLost(
@@ -56,6 +58,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 reason=reason,
                 key_unused=end.key_unused,
                 key_unread=end.key_unread,
+                account=end.account,
             )
         case _:
             assert_never(end.outcome)

@@ -82,8 +82,8 @@ class Executor(Core):
             tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key, occurrence=occurrence
         )
         if isinstance(prepared, Observation):
-            return prepared
-        return BlockingShell(self._site, prepared.job).run(prepared.flow)
+            return self._site.messages.worded(prepared)
+        return self._site.messages.worded(BlockingShell(self._site, prepared.job).run(prepared.flow))
 
     def reconcile(self, *, limit: int = 100) -> Reconciled:
         """Look at what is due, settle what can be proven. It never sends. At most `limit` effects are looked at.
@@ -253,8 +253,8 @@ class AsyncExecutor(Core):
             ),
         )
         if isinstance(prepared, Observation):
-            return prepared
-        return await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow)
+            return self._site.messages.worded(prepared)
+        return self._site.messages.worded(await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow))
 
     async def reconcile(self, *, limit: int = 100) -> Reconciled:
         """See `Executor.reconcile`."""
