@@ -201,7 +201,8 @@ _TECHNICAL: Final = re.compile(
     r"|example|invalid)(?::\d{1,5})?\b"
     r"|\blocalhost(?::\d{1,5})?\b"
     r"|\b[\w.]{1,200}(?:Error|Exception)\b:?"
-    r"|\b0x[0-9a-f]{6,}\b",
+    r"|\b0x[0-9a-f]{6,}\b"
+    r"|\b(?:Authorization\W{1,4})?(?:Bearer|Basic|Token)\s+\*\*\*",
     re.IGNORECASE,
 )
 

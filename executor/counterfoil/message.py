@@ -7,6 +7,7 @@ candidates and arguments first, then the reason; never the code and never the ac
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -20,8 +21,9 @@ TOKENS_LEAST: Final = 50
 BYTES_PER_TOKEN: Final = 4
 _ARGUMENTS_SHOWN: Final = 200
 _CANDIDATES_SHOWN: Final = 5
-_REASON_LEAST: Final = 48
+_REASON_LEAST: Final = 24
 _STUB: Final = 40
+_CUT_BEFORE: Final = re.compile(r"… \([\d,]+ characters\)\Z")
 _BREAKS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -146,7 +148,8 @@ def cut(text: str, room: int) -> str:
     text = storable(text)
     if _size(text) <= room:
         return text
-    note = f"… ({len(text):,} characters)"
+    before = _CUT_BEFORE.search(text)
+    note = before[0] if before else f"… ({len(text):,} characters)"
     left = room - _size(note)
     return text.encode()[:left].decode("utf-8", "ignore") + note if left >= 0 else ""
 

@@ -17,7 +17,7 @@ from counterfoil.errors import UsageError
 from counterfoil.message import tokens
 
 CONSTRAINT_TOKENS: Final = 40
-ACTION_TOKENS: Final = 60
+ACTION_TOKENS: Final = 50
 FOLLOWS: Final = tuple(name for name in REFUSALS if CODES[name].category is not Category.RETRYABLE)
 _CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 

@@ -25,6 +25,7 @@ from counterfoil.telling import told_code
 
 CODE_MAX: Final = 64
 REASON_SHOWN: Final = 200
+HINT_READ: Final = 2_000
 FIELD_SHOWN: Final = 64
 CANDIDATE_SHOWN: Final = 80
 _NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.:-]+")
@@ -63,14 +64,14 @@ def hidden_of(job: Job, messages: Messages) -> list[str]:
 def _as_said(outcome: Refused, problem: ToolRefusal, hidden: list[str]) -> Refused:
     """A refusal in the tool's own words, cleaned and cut from what was raised: `outcome` may hold half a secret."""
     reason = _said(problem, "reason")
-    hint = "" if (said := _said(problem, "hint")) is None else plain(said, 10 * REASON_SHOWN, hidden)
+    hint = _said(problem, "hint") or ""
     named = _said(problem, "field")
     return replace(
         outcome,
         code=told_code(_code(outcome.code, hidden)),
         # Without words of its own, `outcome` has the exception's kind, which is for engineers.
         reason="" if reason is None else plain(reason, REASON_SHOWN, hidden),
-        hint=_sentences(hint) or None,
+        hint=_action(hint, hidden) or None,
         field=None if named is None else plain(named, FIELD_SHOWN, hidden),
         candidates=tuple(clean_data(one, CANDIDATE_SHOWN, hidden) for one in outcome.candidates),
     )
@@ -88,8 +89,12 @@ def _code(code: str, hidden: list[str]) -> str:
     return _NO_CODE.sub("_", masked(code, hidden)).strip("_")[:CODE_MAX] or "rejected"
 
 
-def _sentences(hint: str) -> str:
-    """As many whole sentences of a hint as fit: half an action is worse than the table's own."""
+def _action(hint: str, hidden: list[str]) -> str:
+    """A hint, as many whole sentences of it as fit. One that something had to be taken out of is none: half an action
+    is worse than the table's own."""
+    hint = " ".join(hint[:HINT_READ].split())
+    if plain(hint, HINT_READ, hidden) != hint:
+        return ""
     while tokens(hint) > ACTION_TOKENS:
         shorter = hint.rstrip().rstrip(".!?…")
         cut_at = max(shorter.rfind(sign) for sign in (". ", "! ", "? "))
