@@ -65,7 +65,7 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
 
 
 def test_errors_read_as_the_page_says(tmp_path: Path) -> None:
-    """Run as one program, the page's refusals print the texts that stand on the page, and the description check passes."""
+    """Run as one program, the page's refusals print the texts on it, and its descriptions pass the check."""
     page = ROOT / "docs" / "how-to" / "write-errors-a-model-can-act-on.md"
     (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     code = "\n".join(python_blocks(page))

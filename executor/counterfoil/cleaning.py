@@ -11,15 +11,20 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
+
+from pydantic import SecretBytes, SecretStr
 
 from counterfoil.text import storable
 
 MASK: Final = "***"
 KEPT_BYTES: Final = 8_192
 HIDDEN_MIN: Final = 4
+_THINGS_MAX: Final = 2_000
 # A word by one of these names is a secret, in whatever notation: `key=…`, `"token": "…"`, `X-Api-Key: …`.
 _NAMES: Final = (
     r"(?:[\w.-]{0,40}(?:api|access|secret|private|signing|session|auth|client)[-_ ]?(?:key|token|id[-_]secret|secret)"
@@ -149,37 +154,42 @@ def clean_data(value: Any, most: int, hidden: Iterable[str] = (), depth: int = 3
             return None
 
 
-def secrets_in(given: Any, depth: int = 4) -> Iterable[str]:
+def secrets_in(given: object) -> Iterator[str]:
     """The words in tokens, sessions and settings that have to be hidden: by their names, or because they look so.
+
+    It reads plain data and the attributes of objects, calls nothing of theirs, and looks at 2,000 things at most.
 
     Example:
         >>> sorted(secrets_in({"token": "hunter2", "language": "en", "session": {"id": "a81f03b7c2"}}))
         ['a81f03b7c2', 'hunter2']
     """
-    match given:
-        case bytes():
-            yield given.decode("utf-8", "replace")
-        case str():
-            if len(given) >= 8 and not given.isalpha() and any(sign.isdigit() for sign in given):
-                yield given
-        case Mapping() if depth:
-            for name, one in list(given.items())[:200]:
-                if isinstance(one, str) and _NAMED.fullmatch(str(name)):
-                    yield one
-                else:
-                    yield from secrets_in(one, depth - 1)
-        case list() | tuple() | set() | frozenset() if depth:
-            for one in list(given)[:200]:
-                yield from secrets_in(one, depth - 1)
-        case None | bool() | int() | float() | type():
-            return
+    waiting: deque[tuple[str, object]] = deque([("", given)])
+    seen: set[int] = set()
+    while waiting and len(seen) < _THINGS_MAX:
+        name, thing = waiting.popleft()
+        if isinstance(thing, (str, bytes)):
+            text = thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
+            looks_so = len(text) >= 8 and any(sign.isdigit() for sign in text) and any(sign.isalpha() for sign in text)
+            if looks_so or isinstance(thing, bytes) or _NAMED.fullmatch(name):
+                yield text
+            continue
+        if thing is None or isinstance(thing, (int, float, type, ModuleType)) or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        waiting.extend(_inside(name, thing))
+
+
+def _inside(name: str, thing: object) -> list[tuple[str, object]]:
+    match thing:
+        case dict():
+            return [(str(key), one) for key, one in list(thing.items())[:_THINGS_MAX]]
+        case list() | tuple() | set() | frozenset():
+            return [(name, one) for one in list(thing)[:_THINGS_MAX]]
+        case SecretStr() | SecretBytes():
+            return [("secret", thing.get_secret_value())]
         case _:
-            reveal = getattr(given, "get_secret_value", None)
-            if callable(reveal):
-                yield from secrets_in({"secret": str(reveal())}, 1)
-            elif depth:
-                inside = getattr(given, "__dict__", None)
-                yield from secrets_in(inside, depth - 1) if isinstance(inside, dict) else ()
+            held = getattr(thing, "__dict__", None)
+            return [(str(key), one) for key, one in list(held.items())[:_THINGS_MAX]] if type(held) is dict else []
 
 
 # ---------------------------------------------------------------- details

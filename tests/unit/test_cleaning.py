@@ -149,6 +149,11 @@ def test_secrets_of_a_context_are_found() -> None:
     """By their names, by their looks, in objects and lists, wrapped as secrets; ordinary words are not among them."""
     context = {"session": Session("hunter2", inner=[SecretStr("let me in"), b"raw-bytes-1"]), "user": "Ada", "page": 3}
     assert set(secrets_in(context)) == {"hunter2", "let me in", "raw-bytes-1"}
+    wide = {"token": "hunter2"} | {f"a{number}": {"b": [Session("x")] * 50} for number in range(5_000)}
+    started = time.process_time()
+    assert next(iter(secrets_in(wide))) == "hunter2"
+    list(secrets_in(wide))
+    assert time.process_time() - started < 1.0, "there is an end to it"
     loop: dict[str, Any] = {"token": "hunter2"}
     loop["self"] = loop
     assert set(secrets_in(loop)) == {"hunter2"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from counterfoil.codes import CODES, REFUSALS, Code, Retry
+from counterfoil.explanations import EXPLANATIONS
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,9 @@ def test_a_refusal_of_a_tool_speaks_by_rows_where_nothing_happened(name: str) ->
     """Whatever word a tool raises, it cannot claim an effect, a guard's or a person's decision."""
     row = CODES[name]
     assert (row.verdict, row.ok) == ("no_effect", False)
+
+
+def test_every_code_is_explained() -> None:
+    """Whoever follows `more` finds more than the message had."""
+    assert list(EXPLANATIONS) == list(CODES)
+    assert all(len(text) > 60 and text.endswith(".") for text in EXPLANATIONS.values())

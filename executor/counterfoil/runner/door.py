@@ -32,7 +32,18 @@ _NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 
 def let_in(outcome: Refused | NeverSent | Lost, problem: BaseException, job: Job, messages: Messages) -> AttemptEnd:
-    """The end of an attempt that raised `problem`, as it may be told and kept."""
+    """The end of an attempt that raised `problem`, as it may be told and kept. It never raises: an odd exception, or an
+    odd session beside it, costs words and account, not the outcome."""
+    try:
+        return _let_in(outcome, problem, job, messages)
+    except Exception:  # noqa: BLE001 - code of others runs in here
+        if not isinstance(outcome, Refused):
+            return AttemptEnd(outcome)
+        bare = replace(outcome, code="rejected", reason="", hint=None, field=None, candidates=())
+        return AttemptEnd(bare)
+
+
+def _let_in(outcome: Refused | NeverSent | Lost, problem: BaseException, job: Job, messages: Messages) -> AttemptEnd:
     hidden = hidden_of(job, messages)
     account = account_of(problem, hidden)
     if not isinstance(outcome, Refused):
