@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from counterfoil.account import account_of
 from counterfoil.cleaning import clean_data, masked, plain, secrets_in
-from counterfoil.codes import CODES
+from counterfoil.codes import CODES, REFUSALS
 from counterfoil.effect import Lost, NeverSent, Refused, Unclear
 from counterfoil.errors import ToolRefusal
 from counterfoil.message import tokens
@@ -39,7 +39,8 @@ def let_in(outcome: Refused | NeverSent | Lost, problem: BaseException, job: Job
     except Exception:  # noqa: BLE001 - code of others runs in here
         if not isinstance(outcome, Refused):
             return AttemptEnd(outcome)
-        bare = replace(outcome, code="rejected", reason="", hint=None, field=None, candidates=())
+        code = outcome.code if outcome.code in REFUSALS else "rejected"
+        bare = replace(outcome, code=code, reason="", hint=None, field=None, candidates=())
         return AttemptEnd(bare)
 
 
