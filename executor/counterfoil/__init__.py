@@ -22,6 +22,7 @@ from counterfoil.errors import (
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.hearing import Called, CallObserver
 from counterfoil.runner.watch import Round
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
 
@@ -29,6 +30,8 @@ __all__ = [
     "ALL_ARGUMENTS",
     "Absent",
     "AsyncExecutor",
+    "CallObserver",
+    "Called",
     "Clock",
     "Content",
     "CounterfoilError",

@@ -25,6 +25,7 @@ from counterfoil.reconcile import CLAIM_S, Reconciled, never, review, sweep, unw
 from counterfoil.runner.asynchronous import AsyncShell
 from counterfoil.runner.blocking import BlockingShell
 from counterfoil.runner.core import LEDGER_THREADS, Core
+from counterfoil.runner.hearing import Called, heard
 from counterfoil.runner.incidents import close_incident
 from counterfoil.runner.resolve import resolve
 from counterfoil.runner.watch import INTERVAL_S, Told
@@ -78,12 +79,13 @@ class Executor(Core):
         Raises:
             UsageError: the developer's mistake: no task where one is needed, an empty key.
         """
-        prepared = self._prepare(
-            tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key, occurrence=occurrence
-        )
-        if isinstance(prepared, Observation):
-            return prepared
-        return BlockingShell(self._site, prepared.job).run(prepared.flow)
+        with heard(self._site.observer, Called(tool=tool, task=task, turn=turn, call_id=call_id)) as tell:
+            prepared = self._prepare(
+                tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key, occurrence=occurrence
+            )
+            if isinstance(prepared, Observation):
+                return tell(prepared)
+            return tell(BlockingShell(self._site, prepared.job).run(prepared.flow))
 
     def reconcile(self, *, limit: int = 100) -> Reconciled:
         """Look at what is due, settle what can be proven. It never sends. At most `limit` effects are looked at.
@@ -165,8 +167,7 @@ class Executor(Core):
             UsageError: no such effect, or its tool has no revoke.
             LedgerError: the ledger cannot be read.
         """
-        prepared = self._prepare_undo(effect_id, "revoke", context)
-        return BlockingShell(self._site, prepared.job).run(prepared.flow)
+        return self._undo(effect_id, "revoke", context)
 
     def compensate(self, effect_id: str, *, context: Any = None) -> Observation:
         """Make up for an applied effect with its tool's compensation; the observation is about the compensation.
@@ -177,8 +178,12 @@ class Executor(Core):
             UsageError: no such effect, or its tool has no compensation.
             LedgerError: the ledger cannot be read.
         """
-        prepared = self._prepare_undo(effect_id, "compensation", context)
-        return BlockingShell(self._site, prepared.job).run(prepared.flow)
+        return self._undo(effect_id, "compensation", context)
+
+    def _undo(self, effect_id: str, kind: UndoKind, context: Any) -> Observation:
+        prepared = self._prepare_undo(effect_id, kind, context)
+        with heard(self._site.observer, Called(tool=prepared.job.tool.name, task=prepared.job.task)) as tell:
+            return tell(BlockingShell(self._site, prepared.job).run(prepared.flow))
 
     def rollback(self, task: str, *, context: Any = None) -> dict[str, Observation]:
         """Compensate a task's applied effects, newest first; what came of each, by effect id. It does not stop at one
@@ -246,15 +251,17 @@ class AsyncExecutor(Core):
     ) -> Observation:
         """See `Executor.call`. A cancellation is recorded first, then raised; nothing begins after it."""
         loop = asyncio.get_running_loop()
-        prepared = await loop.run_in_executor(
-            self._threads,
-            lambda: self._prepare(
-                tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key, occurrence=occurrence
-            ),
-        )
-        if isinstance(prepared, Observation):
-            return prepared
-        return await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow)
+        with heard(self._site.observer, Called(tool=tool, task=task, turn=turn, call_id=call_id)) as tell:
+            prepared = await loop.run_in_executor(
+                self._threads,
+                lambda: self._prepare(
+                    tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key,
+                    occurrence=occurrence,
+                ),
+            )  # fmt: skip
+            if isinstance(prepared, Observation):
+                return tell(prepared)
+            return tell(await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow))
 
     async def reconcile(self, *, limit: int = 100) -> Reconciled:
         """See `Executor.reconcile`."""
@@ -325,7 +332,8 @@ class AsyncExecutor(Core):
     async def _undo(self, effect_id: str, kind: UndoKind, context: Any) -> Observation:
         loop = asyncio.get_running_loop()
         prepared = await loop.run_in_executor(self._threads, self._prepare_undo, effect_id, kind, context)
-        return await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow)
+        with heard(self._site.observer, Called(tool=prepared.job.tool.name, task=prepared.job.task)) as tell:
+            return tell(await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow))
 
     async def resolve(
         self, effect_id: str, verdict: Verdict | str, *, by: str, why: str, version: int, value: Any = None
