@@ -64,8 +64,8 @@ class Telemetry:
     `counterfoil.calls` (tool, code, verdict), `counterfoil.recoverable_errors` (tool, code), `counterfoil.recoveries`
     (tool: a call that succeeded after failed ones in the same task), `counterfoil.looks` (tool),
     `counterfoil.attempts` (tool), `counterfoil.blocked_calls` (tool, code) and `counterfoil.incidents` (tool, kind:
-    caps that were hit, doubts left, effects applied more than once). The gauge `counterfoil.oldest_unknown_s` stands once
-    `gauge` was called.
+    caps that were hit, doubts left, effects applied more than once). The gauge `counterfoil.oldest_unknown_s` stands
+    once `gauge` was called.
 
     Args:
         tracer_provider: whose spans these are; the global one when left out.
