@@ -62,6 +62,7 @@ class _Course:
     polls: int = 0
     sent: bool = False
     resend_over: bool = False
+    key_expired: bool = False
     end: AttemptEnd | None = None
     held: AttemptEnd | None = None
 
@@ -124,6 +125,7 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             if guard == "revoking" and row is not None:
                 return about(row, Words(tool=request.tool, code="revoking"))
             course.resend_over |= guard in LASTING_GUARDS
+            course.key_expired |= guard == "key_expired"
             return still_there(found)
         case Applied(begun):
             return (yield from _attempt(request, course, begun, started))
@@ -267,10 +269,16 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
     pause = _pause_before_look(request, course, row)
     if pause is None:
         yield from do(Sight(row, "effect_unknown"))
-        return about(row, unknown_words(request.tool, row, looks=request.looks or request.keyed))
+        return about(row, _unknown_words(request, course, row))
     yield from _sleep(course, pause)
     course.looked = False
     return still_there((yield from do(Read(request.key))))
+
+
+def _unknown_words(request: Request, course: _Course, row: Row) -> Words:
+    looks = request.looks or (request.keyed and not course.key_expired)
+    outcome = None if course.end is None else course.end.outcome
+    return unknown_words(request.tool, row, looks=looks, outcome=outcome, key_expired=course.key_expired)
 
 
 def _asked_pause(course: _Course) -> float:
