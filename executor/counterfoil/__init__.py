@@ -21,7 +21,8 @@ from counterfoil.errors import (
 )
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
-from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.async_executor import AsyncExecutor
+from counterfoil.runner.executor import Executor
 from counterfoil.runner.hearing import Called, CallObserver
 from counterfoil.runner.watch import Round
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool

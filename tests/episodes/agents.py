@@ -1,7 +1,7 @@
 """Four agents that want one payment. Each says at the end whether it was made, or that it does not know.
 
-Owns how they decide. The first three call the provider themselves, as agents do today; the last has an executor between,
-and obeys the next action of each message: it reads nothing else of it.
+Owns how they decide. The first three call the provider themselves, as agents do today; the last has an executor
+between, and obeys the next action of each message: it reads nothing else of it.
 """
 
 from __future__ import annotations

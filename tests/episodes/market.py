@@ -47,7 +47,7 @@ class Market:
     _patience: int = 8  # faults, then the world is well again, so that every goal can be reached
 
     def __post_init__(self) -> None:
-        self._random = Random(self.seed)
+        self._random = Random(self.seed)  # noqa: S311 - a schedule of faults, no secret
 
     def pay(self, name: str) -> str:
         """One request; `name` is what it plants. Returns the receipt, or raises as a client does."""

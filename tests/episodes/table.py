@@ -65,18 +65,17 @@ def page(tallies: Iterable[Tally]) -> str:
     lines = [
         "# What a retry costs",
         "",
-        "Four agents want one payment each time, at a provider that keeps no keys. A request meets a fault with the given",
-        "chance: its answer is lost, it is lost itself, it lands up to 20 s late, the provider acts and answers 500,",
-        "refuses the connection, throttles, or the agent's process is interrupted and started again. A look fails half as",
-        "often, and may miss for up to 5 s what has landed. After eight faults of an episode the world is well again. Each",
-        "agent meets the same seeds, on a clock that is set and not waited for.",
+        "Four agents want one payment each time, at a provider that keeps no keys. A request meets a fault with the",
+        "given chance: its answer is lost, it is lost itself, it lands up to 20 s late, the provider acts and answers",
+        "500, refuses the connection, throttles, or the agent's process is interrupted and started again. A look fails",
+        "half as often, and may miss for up to 5 s what has landed. After eight faults of an episode the world is well",
+        "again. Each agent meets the same seeds, on a clock that is set and not waited for.",
         "",
         "The first agent repeats what failed, up to five times. The second never does. The third looks once after a",
         "failure and repeats when it sees nothing. The fourth calls through Counterfoil, with `grace_s` as long as a",
         "request may be late plus a look may lag, and obeys the next action of each message: it reads nothing else.",
         "",
-        "| faults | agent | episodes | paid more than once | paid once and said so | said what is not true "
-        "| left to a person | requests |",
+        "| faults | agent | episodes | paid twice or more | paid once, said so | untrue | left to a person | requests |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
@@ -86,9 +85,10 @@ def page(tallies: Iterable[Tally]) -> str:
     ]
     lines += [
         "",
-        "What no agent can win: where the provider never answers and cannot be looked at, nobody knows, and it is left to a",
-        "person. What the fourth agent wins rests on the declared grace; where a request may land later than that, the",
-        "row of [the promise](promise.md) about it holds. Made by `python -m episodes.table --write`, run in `tests`.",
+        "*Untrue*: the agent said at the end that it was paid where it was not, or the reverse. What no agent can win:",
+        "where the provider never answers and cannot be looked at, nobody knows, and it is left to a person. What the",
+        "fourth agent wins rests on the declared grace; [the promise](promise.md) says what happens where a request lands",
+        "later than that. Made by `python -m episodes.table --write`, run in `tests`.",
         "",
     ]
     return "\n".join(lines)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from episodes.agents import understood
-from episodes.table import AGENTS, LEVELS, PAGE, Tally, page, played
+from episodes.agents import AGENTS, understood
+from episodes.table import LEVELS, PAGE, Tally, page, played
 
 from counterfoil.codes import CODES
 
@@ -13,7 +13,7 @@ PART = range(25)
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_who_obeys_the_next_action_pays_once_and_says_what_is_true(level: str) -> None:
-    """Through Counterfoil, at each level of faults: nothing is paid twice, nothing untrue is said, every goal reached."""
+    """Through Counterfoil, at each level of faults: nothing paid twice, nothing untrue said, every goal reached."""
     tally = played("through Counterfoil", level, PART)
     assert (tally.doubled, tally.untrue, tally.reported, tally.reached) == (0, 0, 0, len(PART))
 
@@ -32,7 +32,7 @@ def test_an_episode_is_its_seed() -> None:
 
 
 def test_the_page_is_made_by_the_program() -> None:
-    """The committed page has the words of `page` and one row for each level and agent, none of Counterfoil's doubled."""
+    """The committed page has the words of `page` and a row for each level and agent, none of Counterfoil's doubled."""
     text = PAGE.read_text(encoding="utf-8")
     bare = page([])
     head, foot = bare.split("|---|---|---:|---:|---:|---:|---:|---:|\n")
