@@ -21,7 +21,9 @@ from counterfoil.errors import (
 )
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
-from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.async_executor import AsyncExecutor
+from counterfoil.runner.executor import Executor
+from counterfoil.runner.hearing import Called, CallObserver
 from counterfoil.runner.messages import Messages
 from counterfoil.runner.watch import Round
 from counterfoil.spec import ErrorSpec
@@ -31,6 +33,8 @@ __all__ = [
     "ALL_ARGUMENTS",
     "Absent",
     "AsyncExecutor",
+    "CallObserver",
+    "Called",
     "Clock",
     "Content",
     "CounterfoilError",

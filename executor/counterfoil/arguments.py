@@ -87,6 +87,7 @@ class Arguments:
                 f"{self._function}: a repeatable tool gets an argument {OCCURRENCE!r}; rename the parameter"
             )
         self._secrets = frozenset(one.name for one in self._parameters if one.secret)
+        self.content_names = frozenset(one.name for one in self._parameters if one.content)
         self._defaults = {one.name: _form_of_default(one.default) for one in self._parameters}
         self._model = model_of(self._function, self._parameters)
         self._fitting = Fitting(self._model.__pydantic_core_schema__, self._secrets)
@@ -109,11 +110,6 @@ class Arguments:
     def secret_names(self) -> frozenset[str]:
         """The names of the arguments that are never stored, shown or logged."""
         return self._secrets
-
-    @property
-    def content_names(self) -> frozenset[str]:
-        """The names of the arguments that describe and do not identify."""
-        return frozenset(one.name for one in self._parameters if one.content)
 
     @property
     def never_identity(self) -> frozenset[str]:

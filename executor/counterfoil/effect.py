@@ -178,10 +178,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Nothing is proven: the answer was lost, late, or of a kind that nobody declared."""
+    """Nothing is proven: the answer was lost, late, or of a kind that nobody declared. `status` is the HTTP status of
+    such an answer."""
 
     reason: str
     overrun: bool = False
+    status: int | None = None
 
 
 Outcome: TypeAlias = Returned | NeverSent | Refused | Lost

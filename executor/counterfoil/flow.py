@@ -34,7 +34,7 @@ from counterfoil.steps import (
 )
 from counterfoil.telling import (
     applied_words,
-    differences,
+    conflict,
     ending_words,
     no_room,
     not_taken_back,
@@ -63,6 +63,7 @@ class _Course:
     polls: int = 0
     sent: bool = False
     resend_over: bool = False
+    key_expired: bool = False
     end: AttemptEnd | None = None
     held: AttemptEnd | None = None
 
@@ -93,7 +94,7 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
         return (yield from _begin(request, course, row))
     if row.fingerprint != request.fingerprint and not row.replaceable:
         yield from do(Sight(row, "key_conflict"))
-        return _conflict(request, row)
+        return conflict(request.tool, request.key_names, request.echo, row, request.content)
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
             return (yield from _tell_applied(request, course, row))
@@ -125,6 +126,7 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             if guard == "revoking" and row is not None:
                 return about(row, Words(tool=request.tool, code="revoking"))
             course.resend_over |= guard in LASTING_GUARDS
+            course.key_expired |= guard == "key_expired"
             return still_there(found)
         case Applied(begun):
             return (yield from _attempt(request, course, begun, started))
@@ -269,10 +271,16 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
     pause = _pause_before_look(request, course, row)
     if pause is None:
         yield from do(Sight(row, "effect_unknown"))
-        return about(row, unknown_words(request.tool, row, looks=request.looks or request.keyed))
+        return about(row, _unknown_words(request, course, row))
     yield from _sleep(course, pause)
     course.looked = False
     return still_there((yield from do(Read(request.key))))
+
+
+def _unknown_words(request: Request, course: _Course, row: Row) -> Words:
+    looks = request.looks or (request.keyed and not course.key_expired)
+    outcome = None if course.end is None else course.end.outcome
+    return unknown_words(request.tool, row, looks=looks, outcome=outcome, key_expired=course.key_expired)
 
 
 def _asked_pause(course: _Course) -> float:
@@ -316,18 +324,6 @@ def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observati
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")
-
-
-def _conflict(request: Request, row: Row) -> Observation:
-    if row.verdict is Verdict.EFFECT_UNKNOWN:
-        # Another key is no way out here: the earlier call may have had its effect.
-        reason = f"An earlier call with the same {request.key_names} and other arguments has no known end yet."
-        return about(row, Words(tool=request.tool, code="effect_unknown", reason=reason, arguments=request.echo))
-    differing = differences(row.echo, request.echo, request.content)
-    words = Words(
-        tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo, details=differing
-    )
-    return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
 def _without_ledger(request: Request, course: _Course, row: Row | None) -> Observation:

@@ -50,12 +50,12 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 reason=reason,
                 account=end.account,
             )
-        case Lost(reason):
+        case Lost(reason, status=status):
             return SettleLost(
                 key=row.key,
                 attempt=row.attempts,
                 actor=actor,
-                reason=reason,
+                reason=reason if status is None else f"{reason} with the status {status}",
                 key_unused=end.key_unused,
                 key_unread=end.key_unread,
                 account=end.account,

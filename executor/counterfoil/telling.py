@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from counterfoil.codes import CODES, REFUSALS
-from counterfoil.effect import Proof, Refused, Row, Verdict
+from counterfoil.effect import Lost, Outcome, Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.message import cut
 from counterfoil.observe import Observation, Words, about
@@ -112,12 +112,22 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
     return Words(tool=tool, code=code, reason=reason)
 
 
-def unknown_words(tool: str, row: Row, *, looks: bool) -> Words:
-    """The words for a doubt. Where nothing can look, asking again would only send the model in circles."""
+def unknown_words(
+    tool: str, row: Row, *, looks: bool, outcome: Outcome | None = None, key_expired: bool = False
+) -> Words:
+    """The words for a doubt. Where nothing can look, asking again would only send the model in circles.
+
+    `outcome`: of this call's own last attempt. `key_expired`: the provider's memory of the key was all that there was.
+    """
     if row.code in ("look_forbidden", "look_alike"):
         return Words(tool=tool, code=row.code)
     hint = "" if looks else f"Do not call {tool} for this again, in any wording. Report this: a person has to check it."
-    return Words(tool=tool, code="effect_unknown", hint=hint)
+    reason = ""
+    if isinstance(outcome, Lost) and outcome.status is not None:
+        reason = f"The status {outcome.status} came as answer: it may have been carried out, or may still be."
+    if key_expired and not looks:
+        reason = "It may have been carried out, and its key has expired: it can no longer prevent a second one."
+    return Words(tool=tool, code="effect_unknown", hint=hint, reason=reason)
 
 
 def still_there(row: Row | None) -> Row:
@@ -144,6 +154,17 @@ def no_room(tool: str, row: Row | None, wait_s: float) -> Observation:
 def refused_arguments(tool: str, problems: Iterable[tuple[str, str]], echo: str) -> Observation:
     """Arguments that do not fit: each problem with its field, and what was sent."""
     return about(None, Words(tool=tool, code="invalid_arguments", details=tuple(problems), arguments=echo))
+
+
+def conflict(tool: str, key_names: str, echo: str, row: Row, content: frozenset[str]) -> Observation:
+    """The key stands for other arguments already. `content`: arguments that do not identify, so never differ."""
+    if row.verdict is Verdict.EFFECT_UNKNOWN:
+        # Another key is no way out here: the earlier call may have had its effect.
+        reason = f"An earlier call with the same {key_names} and other arguments has no known end yet."
+        return about(row, Words(tool=tool, code="effect_unknown", reason=reason, arguments=echo))
+    details = differences(row.echo, echo, content)
+    words = Words(tool=tool, code="key_conflict", field=key_names, arguments=echo, details=details)
+    return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
 def differences(before: str, now: str, content: frozenset[str]) -> tuple[tuple[str, str], ...]:
