@@ -41,15 +41,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 account=end.account,
             )
         case NeverSent(reason):
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.NEVER_SENT,
-                code="unavailable",
-                reason=reason,
-                account=end.account,
-            )
+            return _never_sent(row, end, actor, reason)
         case Lost(reason, status=status):
             return SettleLost(
                 key=row.key,
@@ -62,3 +54,15 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
             )
         case _:
             assert_never(end.outcome)
+
+
+def _never_sent(row: Row, end: AttemptEnd, actor: str, reason: str) -> SettleClosed:
+    return SettleClosed(
+        key=row.key,
+        attempt=row.attempts,
+        actor=actor,
+        proof=Proof.NEVER_SENT,
+        code="unavailable",
+        reason=reason,
+        account=end.account,
+    )
