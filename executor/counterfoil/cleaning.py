@@ -188,7 +188,10 @@ def _inside(name: str, thing: object) -> list[tuple[str, object]]:
         case SecretStr() | SecretBytes():
             return [("secret", thing.get_secret_value())]
         case _:
-            held = getattr(thing, "__dict__", None)
+            try:
+                held = getattr(thing, "__dict__", None)
+            except Exception:  # noqa: BLE001 - an object with a will of its own has nothing to tell
+                held = None
             return [(str(key), one) for key, one in list(held.items())[:_THINGS_MAX]] if type(held) is dict else []
 
 

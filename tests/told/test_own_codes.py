@@ -16,7 +16,9 @@ from counterfoil import (
     Observation,
     Policy,
     Rejected,
+    Throttled,
     Tool,
+    Unclear,
     UsageError,
     Verdict,
     tool,
@@ -148,3 +150,31 @@ def test_settings_of_messages_that_cannot_be_right(wrong: dict[str, Any]) -> Non
 def test_secrets_to_hide_are_not_shown() -> None:
     """Who prints the settings sees no secret."""
     assert "hunter2" not in repr(Messages(hide=["hunter2"]))
+
+
+class OddSet(set[str]):
+    """A session that cannot be read."""
+
+    def __iter__(self) -> Any:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("problem", [Rejected("card_declined", "No."), Throttled(900.0, "Later."), TimeoutError()])
+def test_an_odd_session_costs_words_and_no_outcome(ledger_url: str, problem: Exception) -> None:
+    """Where the secrets of a session cannot be had, nothing of the exception is told or kept; the verdict stands."""
+
+    def charged(_: Effect) -> Unclear:
+        return Unclear("the list is away")
+
+    made = charge_tool(problem)
+    made.postcondition(charged)
+    with Executor(ledger_url, [made, send_invoice]) as executor:
+        seen = executor.call("charge", {"order": "A-1", "amount_minor": 7}, context={"session": OddSet("a")})
+        history = executor.audit.history(str(seen.effect_id))
+    unknown = isinstance(problem, TimeoutError)
+    assert seen.verdict is (Verdict.EFFECT_UNKNOWN if unknown else Verdict.NO_EFFECT)
+    assert seen.code == (
+        "effect_unknown" if unknown else problem.code if isinstance(problem, Throttled) else "rejected"
+    )
+    assert_well_formed(seen)
+    assert not any("error" in entry.detail or "the list is away" in str(entry.detail) for entry in history)

@@ -154,6 +154,13 @@ def test_secrets_of_a_context_are_found() -> None:
     assert next(iter(secrets_in(wide))) == "hunter2"
     list(secrets_in(wide))
     assert time.process_time() - started < 1.0, "there is an end to it"
+
+    class Odd:
+        @property
+        def __dict__(self) -> Any:  # type: ignore[override]
+            raise RuntimeError
+
+    assert list(secrets_in({"odd": Odd(), "token": "hunter2"})) == ["hunter2"]
     loop: dict[str, Any] = {"token": "hunter2"}
     loop["self"] = loop
     assert set(secrets_in(loop)) == {"hunter2"}

@@ -59,7 +59,11 @@ def _let_in(outcome: Refused | NeverSent | Lost, problem: BaseException, job: Jo
 
 def clean_look(evidence: Unclear, job: Job, messages: Messages) -> Unclear:
     """What the author of a look says to engineers, without secrets."""
-    return replace(evidence, reason=masked(str(evidence.reason)[: 4 * REASON_MAX], hidden_of(job, messages)))
+    try:
+        reason = masked(str(evidence.reason)[: 4 * REASON_MAX], hidden_of(job, messages))
+    except Exception:  # noqa: BLE001 - as above: it costs the words
+        reason = "unclear"
+    return replace(evidence, reason=reason)
 
 
 def hidden_of(job: Job, messages: Messages) -> list[str]:
