@@ -64,6 +64,16 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
     assert [line.partition(" to ")[2] for line in posted] == ["Ada: Thank you", "Ada: Good news"]
 
 
+def test_errors_read_as_the_page_says(tmp_path: Path) -> None:
+    """Run as one program, the page's refusals print the texts on it, and its descriptions pass the check."""
+    page = ROOT / "docs" / "how-to" / "write-errors-a-model-can-act-on.md"
+    (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    code = "\n".join(python_blocks(page))
+    assert run(code, tmp_path) == said
+    checked = "from counterfoil.catalogue import flaws\nprint(flaws([charge, send_invoice]))\n"
+    assert run(code + checked, tmp_path).endswith("\n[]\n")
+
+
 def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
     """Run as one program, the blocks of the page print what the page says that they print."""
     page = ROOT / "docs" / "how-to" / "take-back-an-effect.md"

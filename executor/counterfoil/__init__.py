@@ -24,7 +24,9 @@ from counterfoil.reconcile import Reconciled
 from counterfoil.runner.async_executor import AsyncExecutor
 from counterfoil.runner.executor import Executor
 from counterfoil.runner.hearing import Called, CallObserver
+from counterfoil.runner.messages import Messages
 from counterfoil.runner.watch import Round
+from counterfoil.spec import ErrorSpec
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "DeadlinePassed",
     "Effect",
     "Entry",
+    "ErrorSpec",
     "Executor",
     "Forbidden",
     "Found",
@@ -47,6 +50,7 @@ __all__ = [
     "LedgerError",
     "LedgerUnavailable",
     "ManualClock",
+    "Messages",
     "Observation",
     "Policy",
     "Proof",

@@ -6,8 +6,9 @@ Owns the shapes that flow and ledger exchange (over the runner). Decides nothing
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from counterfoil.effect import Found, Proof, Row, Verdict
 
@@ -116,7 +117,9 @@ class SettleReturned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleClosed:
-    """The attempt proved by itself that it had no effect (P1). It speaks for its own attempt alone (protocol F1)."""
+    """The attempt proved by itself that it had no effect (P1). It speaks for its own attempt alone (protocol F1).
+
+    `account`: of what was raised, for engineers; it stands in the entry."""
 
     key: bytes
     attempt: int
@@ -127,6 +130,7 @@ class SettleClosed:
     status: int | None = None
     speaks_for_key: bool = False
     key_unused: bool = False
+    account: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +147,7 @@ class SettleLost:
     code: str = "effect_unknown"
     key_unused: bool = False
     key_unread: bool = False
+    account: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

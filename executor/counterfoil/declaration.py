@@ -15,6 +15,7 @@ from counterfoil.effect import Sends
 from counterfoil.errors import UsageError
 from counterfoil.identity import AllArguments
 from counterfoil.policy import Policy
+from counterfoil.spec import ErrorSpec
 
 Key: TypeAlias = tuple[str, ...] | AllArguments
 
@@ -35,6 +36,7 @@ class Declaration:
     sends: Sends
     rejects: tuple[type[Exception], ...]
     policy: Policy
+    errors: tuple[ErrorSpec, ...] = ()
 
     @property
     def key_names(self) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from counterfoil.steps import (
 )
 from counterfoil.telling import (
     applied_words,
+    conflict,
     ending_words,
     no_room,
     not_taken_back,
@@ -93,7 +94,7 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
         return (yield from _begin(request, course, row))
     if row.fingerprint != request.fingerprint and not row.replaceable:
         yield from do(Sight(row, "key_conflict"))
-        return _conflict(request, row)
+        return conflict(request.tool, request.key_names, request.echo, row, request.content)
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
             return (yield from _tell_applied(request, course, row))
@@ -191,11 +192,12 @@ def _verify(row: Row) -> Flow[Row]:
 def _go_on_from_none(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
     if course.waited:
         # A waiter answers with the end of the attempt that it waited for: it does not begin (protocol F25).
-        yield from do(Sight(row, row.code or "unavailable"))
+        words = ending_words(request.tool, request.echo, row, request.errors)
         if row.fingerprint != request.fingerprint:
             reason = "Another call with the same key and other arguments was under way; nothing was sent for this one."
-            return about(row, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s))
-        return about(row, ending_words(request.tool, request.echo, row))
+            words = Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s)
+        yield from do(Sight(row, words.code))
+        return about(row, words)
     if course.end is None:
         return (yield from _begin(request, course, row))
     pause = _pause_before_next(request, course, row)
@@ -231,8 +233,8 @@ def _pause_before_next(request: Request, course: _Course, row: Row) -> float | N
 def _refusal_words(request: Request, course: _Course, row: Row) -> Words:
     outcome = course.end.outcome if course.end is not None else None
     if isinstance(outcome, Refused) and row.proof is Proof.REJECTED:
-        return refused_words(request.tool, request.echo, outcome)
-    return ending_words(request.tool, request.echo, row)
+        return refused_words(request.tool, request.echo, outcome, request.errors)
+    return ending_words(request.tool, request.echo, row, request.errors)
 
 
 # ---------------------------------------------------------------- where nothing is known
@@ -322,15 +324,6 @@ def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observati
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")
-
-
-def _conflict(request: Request, row: Row) -> Observation:
-    if row.verdict is Verdict.EFFECT_UNKNOWN:
-        # Another key is no way out here: the earlier call may have had its effect.
-        reason = f"An earlier call with the same {request.key_names} and other arguments has no known end yet."
-        return about(row, Words(tool=request.tool, code="effect_unknown", reason=reason, arguments=request.echo))
-    words = Words(tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo)
-    return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
 def _without_ledger(request: Request, course: _Course, row: Row | None) -> Observation:

@@ -38,16 +38,10 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 status=refused.status,
                 speaks_for_key=speaks_for_key,
                 key_unused=end.key_unused,
+                account=end.account,
             )
         case NeverSent(reason):
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.NEVER_SENT,
-                code="unavailable",
-                reason=reason,
-            )
+            return _never_sent(row, end, actor, reason)
         case Lost(reason, status=status):
             return SettleLost(
                 key=row.key,
@@ -56,6 +50,19 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 reason=reason if status is None else f"{reason} with the status {status}",
                 key_unused=end.key_unused,
                 key_unread=end.key_unread,
+                account=end.account,
             )
         case _:
             assert_never(end.outcome)
+
+
+def _never_sent(row: Row, end: AttemptEnd, actor: str, reason: str) -> SettleClosed:
+    return SettleClosed(
+        key=row.key,
+        attempt=row.attempts,
+        actor=actor,
+        proof=Proof.NEVER_SENT,
+        code="unavailable",
+        reason=reason,
+        account=end.account,
+    )

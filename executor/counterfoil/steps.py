@@ -5,12 +5,13 @@ Each is a frozen value with the type of its answer, carried out through one type
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from counterfoil.changes import Answer, Change, SettleLook, StoredValue
 from counterfoil.effect import Found, Outcome, Row
+from counterfoil.spec import ErrorSpec
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class Start(Step[Started]):
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """How an attempt ended for its caller."""
+    """How an attempt ended for its caller. `account`: of what it raised, for engineers."""
 
     outcome: Outcome
     value: StoredValue | None = None
@@ -63,6 +64,7 @@ class AttemptEnd:
     interrupt: BaseException | None = None
     original: Found[None] | None = None
     original_value: StoredValue | None = None
+    account: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +163,5 @@ class Request:
     attempts_max: int
     wait_s: float
     wait_max_s: float
+    errors: tuple[ErrorSpec, ...] = ()
+    content: frozenset[str] = frozenset()

@@ -32,6 +32,7 @@ from counterfoil.errors import UsageError
 from counterfoil.identity import ALL_ARGUMENTS, AllArguments
 from counterfoil.policy import Policy
 from counterfoil.signature import takes_effect
+from counterfoil.spec import ErrorSpec, check_specs
 
 __all__ = ["ALL_ARGUMENTS", "AllArguments", "AnyTool", "Policy", "Tier", "Tool", "tool"]
 
@@ -54,6 +55,7 @@ class Tool(Generic[P, R]):
         key: the names of the arguments that name an effect, `ALL_ARGUMENTS`, or None for a read-only tool.
         key_names: the names alone, () for the other two.
         arguments: what it takes.
+        errors: its own rows of the table of codes.
         postcondition_function: how to look, or None.
     """
 
@@ -87,6 +89,14 @@ class Tool(Generic[P, R]):
             repeatable=self.repeatable,
         )
         declared.check_names(self.name, self.arguments.names, self.arguments.never_identity)
+        check_specs(
+            self.name,
+            declared.errors,
+            names=self.arguments.names,
+            rejects=self.rejects,
+            problems_of=self.arguments.problems_of,
+        )
+        self.errors = declared.errors
 
     def revoke(
         self, *, sends: Sends = "anywhere", rejects: tuple[type[Exception], ...] = (), policy: Policy = _POLICY
@@ -270,6 +280,7 @@ def tool(
     same_transaction: bool = False,
     sends: Sends = "anywhere",
     rejects: tuple[type[Exception], ...] = (),
+    errors: tuple[ErrorSpec, ...] = (),
     policy: Policy = _POLICY,
 ) -> Decorator:
     """Declare a function as a tool.
@@ -288,6 +299,7 @@ def tool(
             failure of this one. "marked": at most one request that changes the world, by such a client, and only
             inside `effect.sending()`; before the block the function may read what it likes.
         rejects: exceptions that surely mean that the provider refused.
+        errors: the tool's own refusals, each with what a model is told of it.
         policy: how long and how often.
 
     Raises:
@@ -314,6 +326,7 @@ def tool(
         sends=sends,
         rejects=rejects,
         policy=policy,
+        errors=errors,
     )
 
     def decorate(function: Callable[..., Any], /) -> Tool[..., Any]:

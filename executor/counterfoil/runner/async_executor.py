@@ -58,8 +58,9 @@ class AsyncExecutor(Core):
                 ),
             )  # fmt: skip
             if isinstance(prepared, Observation):
-                return tell(prepared)
-            return tell(await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow))
+                return tell(self._site.messages.worded(prepared))
+            shell = AsyncShell(self._site, prepared.job, self._threads)
+            return tell(self._site.messages.worded(await shell.run(prepared.flow)))
 
     async def reconcile(self, *, limit: int = 100) -> Reconciled:
         """See `Executor.reconcile`."""

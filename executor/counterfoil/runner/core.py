@@ -29,9 +29,10 @@ from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
-from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, wanted_id
+from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, UNREGISTERED, called, wanted_id
 from counterfoil.runner.incidents import OnIncident, listener
 from counterfoil.runner.job import NO_ROW, Job, Observer, Site
+from counterfoil.runner.messages import Messages
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.resolve import decided, resolve
 from counterfoil.runner.settings import by_name, check_settings, check_turn, terms
@@ -40,16 +41,11 @@ from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow, Request
 from counterfoil.telling import RETRY_SOON_S, no_compensation, refused_arguments, under_way
 from counterfoil.text import storable
-from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool, tool
+from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool
 
 LEDGER_THREADS = 16
 ROLLBACK_MAX = 10_000
 CALL_ID_MAX = 500
-
-
-@tool(read_only=True, name="unregistered")
-def _unregistered() -> None:
-    """Stands for a tool that this executor does not know: its effects can be told, not looked at."""
 
 
 class _Prepared:
@@ -77,6 +73,7 @@ class Core:
         observer: Observer | None = None,
         on_incident: OnIncident | None = None,
         attempts_max: int = 64,
+        messages: Messages | None = None,
         random: Random | None = None,
     ) -> None:
         """Open a ledger and register tools.
@@ -92,6 +89,7 @@ class Core:
             on_incident: told of each incident that this executor raises, after it is written, in the thread that wrote
                 it. What it raises is logged. A crash may lose a telling; `audit.incidents()` has them all.
             attempts_max: how many tool functions may run at once here, overrun ones included.
+            messages: how long what a model is told may be, and which secrets of the program never stand in it.
             random: the source of jitter; for tests.
 
         Raises:
@@ -122,6 +120,7 @@ class Core:
             backlog=Backlog(self._ledger),
             observer=observer,
             random=random or Random(),  # noqa: S311 - jitter, no secret
+            messages=messages or Messages(),
             see=self._see,
         )
         self.audit = Audit(self._ledger, tenant=tenant)
@@ -175,7 +174,7 @@ class Core:
         tool = self._tools.get(name)
         if tool is None:
             known = [*self._tools, CHECK_EFFECT]
-            return about(None, Words(tool=str(name)[:64], code="unknown_tool", known=known))
+            return about(None, Words(tool=called(name), code="unknown_tool", known=known))
         valid = tool.arguments.validate(arguments, secret=self._secret)
         if isinstance(valid, Invalid):
             return refused_arguments(name, [(one.field, one.problem) for one in valid.problems], valid.echo)
@@ -256,6 +255,8 @@ class Core:
             attempts_max=policy.attempts_max,
             wait_s=policy.wait_s,
             wait_max_s=policy.wait_max_s,
+            errors=tool.errors,
+            content=tool.arguments.content_names,
         )
 
     def _prepare_check(self, arguments: str | bytes | Mapping[str, Any], context: Any) -> _Prepared | Observation:
@@ -280,8 +281,8 @@ class Core:
             return about(None, words)
         tool = self._known.get(row.tool)
         looks = tool is not None and tool.postcondition_function is not None
-        job = Job(tool=tool or _unregistered, effect_id=row.id, actor=self._site.holder, context=context)
-        return _Prepared(job, looking.checked(row, row.tool, looks=looks))
+        job = Job(tool=tool or UNREGISTERED, effect_id=row.id, actor=self._site.holder, context=context)
+        return _Prepared(job, looking.checked(row, row.tool, looks=looks, errors=job.tool.errors))
 
     def _effect(self, effect_id: str) -> Row | None:
         try:

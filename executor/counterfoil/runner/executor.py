@@ -78,8 +78,8 @@ class Executor(Core):
                 tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key, occurrence=occurrence
             )
             if isinstance(prepared, Observation):
-                return tell(prepared)
-            return tell(BlockingShell(self._site, prepared.job).run(prepared.flow))
+                return tell(self._site.messages.worded(prepared))
+            return tell(self._site.messages.worded(BlockingShell(self._site, prepared.job).run(prepared.flow)))
 
     def reconcile(self, *, limit: int = 100) -> Reconciled:
         """Look at what is due, settle what can be proven. It never sends. At most `limit` effects are looked at.

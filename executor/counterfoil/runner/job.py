@@ -23,6 +23,7 @@ from counterfoil.errors import Forbidden
 from counterfoil.failure import name_of, status_of
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.backlog import Backlog
+from counterfoil.runner.messages import Messages
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.worker import Workers
 from counterfoil.tool import Tool
@@ -55,6 +56,7 @@ class Site:
     backlog: Backlog
     observer: Observer | None
     random: Random
+    messages: Messages
     see: Callable[[Row, str, Job], None]
 
 

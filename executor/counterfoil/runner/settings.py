@@ -10,6 +10,7 @@ from counterfoil.changes import Terms
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import UsageError
 from counterfoil.policy import Policy
+from counterfoil.spec import check_alternatives
 from counterfoil.tool import Tool
 
 TURN_MAX = 2**31
@@ -29,6 +30,7 @@ def by_name(tools: Iterable[Tool[Any, Any]], secret: bytes | None) -> dict[str, 
         if one.policy.verify == "always" and one.postcondition_function is None:
             raise UsageError(f'{one.name} has verify="always" and no postcondition to look with: register one')
         named[one.name] = one
+    check_alternatives({name: one.errors for name, one in named.items()})
     return named
 
 

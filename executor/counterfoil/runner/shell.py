@@ -29,6 +29,7 @@ from counterfoil.effect import (
 )
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, explicit_chain, is_transport, name_of
+from counterfoil.runner.door import let_in
 from counterfoil.runner.job import NO_ROW, bare, interrupt_of, invoke
 from counterfoil.runner.look import Looking
 from counterfoil.runner.values import stored
@@ -194,10 +195,11 @@ class Shell(Looking):
         outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=state)
         if isinstance(outcome, Refused) and state is GateState.SHUT and self.job.tool.sends == "marked":
             outcome = replace(outcome, status=None)  # refused before the mark: the provider has said nothing to the key
+        end = let_in(outcome, problem, self.job, self.site.messages)
         seen = isinstance(outcome, Refused) and outcome.status is not None
         seen |= isinstance(outcome, Lost) and (state is not GateState.SHUT or is_transport(problem))
         unread = self._key_unused(gate)
-        return AttemptEnd(outcome, key_unused=seen and unread, key_unread=unread, interrupt=interrupt_of(problem))
+        return replace(end, key_unused=seen and unread, key_unread=unread, interrupt=interrupt_of(problem))
 
     def _key_unused(self, gate: Gate) -> bool:
         return self.job.tool.policy.key_policy is not None and not gate.key_read

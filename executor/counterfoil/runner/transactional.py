@@ -21,6 +21,7 @@ from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, name_of
 from counterfoil.ledger.joint import Joint, Undone
 from counterfoil.ledger.transaction import PATIENCE_S, Busy
+from counterfoil.runner.door import let_in
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, completed
 from counterfoil.settling import settling
@@ -211,7 +212,7 @@ class _Joined:
                 assert job.values is not None
                 value = completed(job.tool.function(effect, **job.values))
         except BaseException as problem:  # noqa: BLE001 - whatever a tool raises becomes an outcome
-            end = AttemptEnd(self._outcome(problem))
+            end = let_in(self._outcome(problem), problem, job, self._shell.site.messages)
             if not isinstance(problem, (Exception, asyncio.CancelledError)):
                 interrupt = problem
         else:

@@ -45,6 +45,7 @@ def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | R
         columns |= value_columns(change.value) if row.value is None or not row.complete else {}
         return Decision(columns, "returned_again", attempt, change.actor, detail)
     columns["count"] = row.count + 1
+    detail["code"] = "applied_more_than_once"
     more = ("applied_more_than_once", {"count": row.count + 1, "attempt": attempt, "certain": True})
     return Decision(columns, "returned_again", attempt, change.actor, detail, (more,))
 
@@ -62,7 +63,7 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
     attempt, mine = change.attempt, bit(change.attempt)
     if row.verdict is Verdict.EFFECT_APPLIED:
         return Refusal("applied")
-    detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason, **_unused(change)}
+    detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason, **_said(change)}
     if not _is_open(row, attempt):
         if row.settled_attempt == attempt and row.proof == change.proof:
             return Repeated()
@@ -76,7 +77,8 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
         columns["lease_until"] = lease_ended
     if left:
         columns["look_at"] = next_look(replace(row, lease_until=columns.get("lease_until", row.lease_until)), reading)
-        return Decision(columns, "closed", attempt, change.actor, detail | {"open": left.bit_count()})
+        told = {"code": "effect_unknown", "answered": change.code}  # what is told is about the effect, not the attempt
+        return Decision(columns, "closed", attempt, change.actor, detail | told | {"open": left.bit_count()})
     columns |= {
         "verdict": Verdict.NO_EFFECT,
         "proof": change.proof,
@@ -118,8 +120,12 @@ def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated 
     if change.key_unread:
         columns["keyed"] = False
     return Decision(
-        columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code, **_unused(change)}
+        columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code, **_said(change)}
     )
+
+
+def _said(change: SettleClosed | SettleLost) -> dict[str, Any]:
+    return _unused(change) | ({} if change.account is None else {"error": dict(change.account)})
 
 
 def _unused(change: SettleReturned | SettleClosed | SettleLost) -> dict[str, bool]:
