@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from counterfoil.errors import UsageError
 from counterfoil.exact_json import Json, NotJson, Number, flaws, plain, read, write
 from counterfoil.fitting import Fitting
+from counterfoil.guard import Alike
 from counterfoil.identity import ForeignType, NotCanonical, canonical, form
 from counterfoil.problems import Problem, of_place, told, worded
 from counterfoil.signature import Content, Secret, json_schema, model_of, parameters
@@ -109,6 +110,11 @@ class Arguments:
     def never_identity(self) -> frozenset[str]:
         """Arguments that cannot be named in `key=`: content and secrets."""
         return frozenset(one.name for one in self._parameters if one.secret or one.content)
+
+    @property
+    def alike(self) -> Mapping[str, Alike]:
+        """Arguments whose spelling matters less to the loop guard."""
+        return {one.name: one.alike for one in self._parameters if one.alike is not None}
 
     def validate(
         self, raw: str | bytes | Mapping[str, Any], *, secret: bytes | None = None, max_bytes: int = ARGUMENTS_MAX_BYTES

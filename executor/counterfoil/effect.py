@@ -284,6 +284,10 @@ class Row:
     revoked_through: int = 0
     revoked_at: int | None = None
     undone_by: str | None = None
+    cost_unit: str | None = None
+    cost_amount: int = 0
+    cost_held: int = 0
+    cost_charged: int = 0
     begun_at: int = 0
     unknown_since: int = 0
     created_at: int = 0

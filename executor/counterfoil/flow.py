@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from counterfoil.changes import ORIGINAL, Applied, Declined
+from counterfoil.changes import ORIGINAL, Applied, Change, Declined
 from counterfoil.effect import MICROSECONDS, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.guard import Blocked
 from counterfoil.observe import Observation, Words, about
 from counterfoil.settling import settling
 from counterfoil.steps import (
@@ -34,6 +35,8 @@ from counterfoil.steps import (
 )
 from counterfoil.telling import (
     applied_words,
+    blocked_call,
+    conflict,
     ending_words,
     no_room,
     not_taken_back,
@@ -92,7 +95,7 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
         return (yield from _begin(request, course, row))
     if row.fingerprint != request.fingerprint and not row.replaceable:
         yield from do(Sight(row, "key_conflict"))
-        return _conflict(request, row)
+        return conflict(request.tool, request.key_names, request.echo, row)
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
             return (yield from _tell_applied(request, course, row))
@@ -117,6 +120,8 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
         case Declined(found, guard):
             if started.interrupt is not None:
                 raise started.interrupt
+            if started.answer.blocked is not None:
+                return _guarded(request, course, found, started.answer.blocked)
             if guard == FULL:
                 return no_room(request.tool, row, request.wait_max_s)
             if guard.startswith(ORIGINAL):
@@ -142,12 +147,22 @@ def _transact(request: Request, course: _Course, row: Row | None) -> Flow[Observ
         course.used += 1
         course.end = done.end
     match done.answer:
+        case Declined(held, blocked=Blocked() as blocked):
+            return _guarded(request, course, held, blocked)
         case Declined(held, guard) if guard == BUSY:
             return under_way(request.tool, still_there(held))
         case Declined(guard=guard) if guard == FULL:
             return no_room(request.tool, row, request.wait_max_s)
         case Applied(found) | Declined(found):
             return still_there(found)
+
+
+def _guarded(request: Request, course: _Course, row: Row | None, blocked: Blocked) -> Observation | Row:
+    """A guard is against an attempt. It speaks only where there is no effect; what is applied or unknown is told."""
+    course.resend_over = True
+    if row is None or row.verdict is Verdict.NO_EFFECT:
+        return blocked_call(request.tool, row, blocked, request.echo)
+    return row
 
 
 def _attempt(request: Request, course: _Course, begun: Row, started: Started) -> Flow[Observation | Row | None]:
@@ -161,7 +176,7 @@ def _attempt(request: Request, course: _Course, begun: Row, started: Started) ->
         end = yield from do(Attempt(begun, started.deadline, resend))
     course.end = end
     try:
-        answer = yield from do(Write(settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key)))
+        answer = yield from do(Write(_settling(request, begun, end)))
     finally:
         if end.interrupt is not None:  # whatever became of the record, the caller's cancellation goes through
             raise end.interrupt
@@ -172,6 +187,10 @@ def _attempt(request: Request, course: _Course, begun: Row, started: Started) ->
     if request.verifies and isinstance(end.outcome, Returned):
         found = yield from _verify(found)
     return found
+
+
+def _settling(request: Request, begun: Row, end: AttemptEnd) -> Change:
+    return settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key, breaker=request.breaker)
 
 
 def _verify(row: Row) -> Flow[Row]:
@@ -314,15 +333,6 @@ def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observati
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")
-
-
-def _conflict(request: Request, row: Row) -> Observation:
-    if row.verdict is Verdict.EFFECT_UNKNOWN:
-        # Another key is no way out here: the earlier call may have had its effect.
-        reason = f"An earlier call with the same {request.key_names} and other arguments has no known end yet."
-        return about(row, Words(tool=request.tool, code="effect_unknown", reason=reason, arguments=request.echo))
-    words = Words(tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo)
-    return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
 def _without_ledger(request: Request, course: _Course, row: Row | None) -> Observation:

@@ -6,11 +6,15 @@ from typing import assert_never
 
 from counterfoil.changes import Change, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row
+from counterfoil.guard import Breaker, Health
 from counterfoil.steps import AttemptEnd
 
 
-def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
-    """The change that the end of an attempt of `row` asks the ledger for."""
+def settling(
+    row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False, breaker: Breaker | None = None
+) -> Change:
+    """The change that the end of an attempt of `row` asks the ledger for. `breaker`: what it is counted for."""
+    health = None if breaker is None else Health(end.sign, breaker)
     match end.outcome:
         case Returned(_, reference):
             assert end.value is not None
@@ -26,6 +30,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 key_unused=end.key_unused,
                 original=end.original,
                 original_value=end.original_value,
+                health=health,
             )
         case Refused() as refused:
             return SettleClosed(
@@ -38,6 +43,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 status=refused.status,
                 speaks_for_key=speaks_for_key,
                 key_unused=end.key_unused,
+                health=health,
             )
         case NeverSent(reason):
             return SettleClosed(
@@ -47,6 +53,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 proof=Proof.NEVER_SENT,
                 code="unavailable",
                 reason=reason,
+                health=health,
             )
         case Lost(reason):
             return SettleLost(
@@ -56,6 +63,7 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 reason=reason,
                 key_unused=end.key_unused,
                 key_unread=end.key_unread,
+                health=health,
             )
         case _:
             assert_never(end.outcome)

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from counterfoil.changes import Answer, Change, SettleLook, StoredValue
 from counterfoil.effect import Found, Outcome, Row
+from counterfoil.guard import Breaker, End, Repeats, Sign
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ class AttemptEnd:
     reference: str | None = None
     key_unused: bool = False
     key_unread: bool = False
+    sign: Sign = Sign.NOTHING
     interrupt: BaseException | None = None
     original: Found[None] | None = None
     original_value: StoredValue | None = None
@@ -133,6 +135,21 @@ class Sight(Step[None]):
     code: str
 
 
+@dataclass(frozen=True, slots=True)
+class Weigh(Step[None]):
+    """Count what the end of an attempt of a read-only tool says of its service: it has no row to settle."""
+
+    sign: Sign
+
+
+@dataclass(frozen=True, slots=True)
+class Tally(Step[Repeats | None]):
+    """Count the end of the whole call for the loop guard; None where nothing is counted. `answer`: a digest."""
+
+    end: End
+    answer: str | None = None
+
+
 Flow: TypeAlias = Generator[Step[Any], Any, T]
 
 
@@ -161,3 +178,4 @@ class Request:
     attempts_max: int
     wait_s: float
     wait_max_s: float
+    breaker: Breaker | None = None

@@ -26,7 +26,7 @@ from typing import (
 from counterfoil.arguments import Arguments
 from counterfoil.attempt import Effect
 from counterfoil.changes import UndoKind
-from counterfoil.declaration import Declaration, Key, check_function, check_look
+from counterfoil.declaration import Cost, Declaration, Key, check_function, check_look
 from counterfoil.effect import Absent, Found, Sends, Unclear
 from counterfoil.errors import UsageError
 from counterfoil.identity import ALL_ARGUMENTS, AllArguments
@@ -72,6 +72,7 @@ class Tool(Generic[P, R]):
         self.sends: Sends = declared.sends
         self.rejects = declared.rejects
         self.policy = declared.policy
+        self.cost = declared.cost
         self.key_names = declared.key_names
         self.postcondition_function: Callable[[Effect], Any] | None = None
         self.postcondition_is_async = False
@@ -270,6 +271,7 @@ def tool(
     same_transaction: bool = False,
     sends: Sends = "anywhere",
     rejects: tuple[type[Exception], ...] = (),
+    cost: Cost | None = None,
     policy: Policy = _POLICY,
 ) -> Decorator:
     """Declare a function as a tool.
@@ -288,6 +290,8 @@ def tool(
             failure of this one. "marked": at most one request that changes the world, by such a client, and only
             inside `effect.sending()`; before the block the function may read what it likes.
         rejects: exceptions that surely mean that the provider refused.
+        cost: what it costs, from its arguments by name: a unit and whole minor units, for example
+            `lambda a: ("eur", a["amount_minor"])`. It counts against the budget of the task.
         policy: how long and how often.
 
     Raises:
@@ -313,6 +317,7 @@ def tool(
         same_transaction=same_transaction,
         sends=sends,
         rejects=rejects,
+        cost=cost,
         policy=policy,
     )
 
