@@ -19,16 +19,22 @@ from counterfoil.errors import (
     Throttled,
     UsageError,
 )
+from counterfoil.guard import Alike, Breaker, Budget, LoopGuard
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.task import AsyncTask, Task
 from counterfoil.runner.watch import Round
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
 
 __all__ = [
     "ALL_ARGUMENTS",
     "Absent",
+    "Alike",
     "AsyncExecutor",
+    "AsyncTask",
+    "Breaker",
+    "Budget",
     "Clock",
     "Content",
     "CounterfoilError",
@@ -42,6 +48,7 @@ __all__ = [
     "KeyPolicy",
     "LedgerError",
     "LedgerUnavailable",
+    "LoopGuard",
     "ManualClock",
     "Observation",
     "Policy",
@@ -54,6 +61,7 @@ __all__ = [
     "Secret",
     "StaleVersion",
     "SystemClock",
+    "Task",
     "Throttled",
     "Tool",
     "Unclear",

@@ -1,8 +1,8 @@
-"""ONE CALL, as a pure generator of typed steps: validate and guard are done before, everything after stands here.
+"""ONE CALL, as a pure generator of typed steps: validate is done before, everything after stands here.
 
 Owns the order of things: read, begin, attempt, settle, look, wait, answer. No I/O, no clock, no SQL, no randomness:
 each `yield` is a step that a shell carries out and answers, and a point where a crash may fall. Whether an attempt may
-begin is not decided here but by the ledger's write; this only asks for it.
+begin is not decided here but by the ledger's write, which asks the guards too; this only asks for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from counterfoil.changes import ORIGINAL, Applied, Change, Declined
+from counterfoil.changes import ORIGINAL, Applied, Declined
 from counterfoil.effect import MICROSECONDS, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Blocked
@@ -175,8 +175,12 @@ def _attempt(request: Request, course: _Course, begun: Row, started: Started) ->
         course.looked = False
         end = yield from do(Attempt(begun, started.deadline, resend))
     course.end = end
+    settle = settling(
+        begun, end, request.holder, speaks_for_key=request.speaks_for_key,
+        breaker=request.breaker, admitted=started.admitted,
+    )  # fmt: skip
     try:
-        answer = yield from do(Write(_settling(request, begun, end)))
+        answer = yield from do(Write(settle))
     finally:
         if end.interrupt is not None:  # whatever became of the record, the caller's cancellation goes through
             raise end.interrupt
@@ -187,10 +191,6 @@ def _attempt(request: Request, course: _Course, begun: Row, started: Started) ->
     if request.verifies and isinstance(end.outcome, Returned):
         found = yield from _verify(found)
     return found
-
-
-def _settling(request: Request, begun: Row, end: AttemptEnd) -> Change:
-    return settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key, breaker=request.breaker)
 
 
 def _verify(row: Row) -> Flow[Row]:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from dataclasses import replace
+from typing import TypeAlias, assert_never
 
 from counterfoil.changes import Change, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row
-from counterfoil.guard import Breaker, Health
+from counterfoil.guard import Admitted, Breaker, Health, Sign
+from counterfoil.guard.breaker import CLOSED
 from counterfoil.steps import AttemptEnd
 
 
 def settling(
-    row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False, breaker: Breaker | None = None
+    row: Row,
+    end: AttemptEnd,
+    actor: str,
+    *,
+    speaks_for_key: bool = False,
+    breaker: Breaker | None = None,
+    admitted: Admitted | None = None,
 ) -> Change:
-    """The change that the end of an attempt of `row` asks the ledger for. `breaker`: what it is counted for."""
-    health = None if breaker is None else Health(end.sign, breaker)
+    """The change that the end of an attempt of `row` asks the ledger for. `breaker`: what it is counted for, where a
+    fault is to be counted, or one had been when the attempt was `admitted`."""
+    change = _settling(row, end, actor, speaks_for_key)
+    counts = end.sign is Sign.FAULT or (admitted is not None and admitted.circuit != CLOSED)
+    return replace(change, health=Health(end.sign, breaker)) if counts and breaker is not None else change
+
+
+_Ending: TypeAlias = SettleReturned | SettleClosed | SettleLost
+
+
+def _settling(row: Row, end: AttemptEnd, actor: str, speaks_for_key: bool) -> _Ending:
     match end.outcome:
         case Returned(_, reference):
             assert end.value is not None
@@ -30,7 +47,6 @@ def settling(
                 key_unused=end.key_unused,
                 original=end.original,
                 original_value=end.original_value,
-                health=health,
             )
         case Refused() as refused:
             return SettleClosed(
@@ -43,7 +59,6 @@ def settling(
                 status=refused.status,
                 speaks_for_key=speaks_for_key,
                 key_unused=end.key_unused,
-                health=health,
             )
         case NeverSent(reason):
             return SettleClosed(
@@ -53,17 +68,11 @@ def settling(
                 proof=Proof.NEVER_SENT,
                 code="unavailable",
                 reason=reason,
-                health=health,
             )
         case Lost(reason):
             return SettleLost(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                reason=reason,
-                key_unused=end.key_unused,
-                key_unread=end.key_unread,
-                health=health,
-            )
+                key=row.key, attempt=row.attempts, actor=actor, reason=reason,
+                key_unused=end.key_unused, key_unread=end.key_unread,
+            )  # fmt: skip
         case _:
             assert_never(end.outcome)

@@ -9,9 +9,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from counterfoil.changes import Answer, Change, SettleLook, StoredValue
+from counterfoil.changes import Answer, Applied, Change, SettleLook, StoredValue
 from counterfoil.effect import Found, Outcome, Row
-from counterfoil.guard import Breaker, End, Repeats, Sign
+from counterfoil.guard import Admitted, Breaker, End, Repeats, Sign
 
 T = TypeVar("T")
 
@@ -43,6 +43,11 @@ class Started:
     answer: Answer
     deadline: Any = None
     interrupt: BaseException | None = None
+
+    @property
+    def admitted(self) -> Admitted | None:
+        """What the guards said to it."""
+        return self.answer.admitted if isinstance(self.answer, Applied) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,12 @@ def declare(connection: sa.Connection, tenant: str, task: str, budget: Budget | 
     return _account(found)
 
 
+def is_kept(connection: sa.Connection, asks: Asks) -> bool:
+    """Whether anything is counted for the task."""
+    asked = sa.select(tasks.c.seq).where(_of(asks.tenant, storable(asks.task)))
+    return connection.execute(asked).first() is not None
+
+
 def read(connection: sa.Connection, tenant: str, task: str) -> Account:
     """The account of a task as it stands; an empty one where nothing was counted."""
     found = connection.execute(sa.select(tasks).where(_of(tenant, storable(task)))).mappings().first()

@@ -40,6 +40,12 @@ class GuardRefuses(Exception):
         self.blocked = blocked
 
 
+class Read(Protocol):
+    """Asks a question outside any transaction."""
+
+    def __call__(self, question: Callable[[sa.Connection], T], /) -> T: ...
+
+
 class Write(Protocol):
     """Runs some work in one transaction of the ledger's own."""
 
@@ -209,16 +215,38 @@ def weigh(connection: sa.Connection, asks: Asks, health: Health, claim: str | No
         notices.enter_about(connection, asks.tenant, asks.tool, asks.task, OPENED, detail, now)
 
 
+def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
+    """What the guards say where nothing is to be written for it: no budget, no breaker that is not closed; else None.
+
+    Raises:
+        GuardRefuses: the tool is paused.
+    """
+    tool = _tool(connection, asks)
+    if tool["paused"]:
+        raise GuardRefuses(Blocked("paused"))
+    budgeted = asks.budget is not None or (asks.task != "" and accounts.is_kept(connection, asks))
+    if budgeted or tool["circuit"].opened_at is not None:
+        return None
+    mine = of_tool = loop.NONE
+    if asks.task and asks.similar is not None:
+        mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+    return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, tool["circuit"])
+
+
 class Guards:
     """What is asked of the guards outside a begin. Each method raises as `Ledger.apply` does."""
 
-    def __init__(self, write: Write, time: Callable[[sa.Connection], int]) -> None:
+    def __init__(self, write: Write, read: Read, time: Callable[[sa.Connection], int]) -> None:
         self._write = write
+        self._read = read
         self._time = time
 
     def admit(self, asks: Asks, claim: str) -> Admitted | Blocked:
         """Let one attempt of a read-only tool through, which has no row, and count it."""
         try:
+            free = self._read(lambda one: uncounted(one, asks))
+            if free is not None:
+                return free
             return self._write(lambda one: admit(one, asks, claim, self._time(one), begun=None))
         except GuardRefuses as refused:
             return self.told(asks, refused.blocked)
@@ -253,6 +281,10 @@ class Guards:
             return done if asks.enforce else None
 
         return self._write(work)
+
+    def account(self, tenant: str, task: str) -> Account:
+        """What a task has used up."""
+        return self._read(lambda one: accounts.read(one, tenant, task))
 
     def declare(self, tenant: str, task: str, given: Budget | None) -> Account:
         """Give a task its budget. Raises `UsageError` too: it has another one."""

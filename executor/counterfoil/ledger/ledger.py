@@ -77,7 +77,7 @@ class Ledger(Chores):
         self._host_time = self._is_sqlite or self.clock.settable
         self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
         self._on_incident = on_incident
-        self.guards = Guards(self.write, self._time)
+        self.guards = Guards(self.write, self._asked, self._time)
 
     # ------------------------------------------------------------ reading
 

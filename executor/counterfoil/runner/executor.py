@@ -27,13 +27,14 @@ from counterfoil.runner.blocking import BlockingShell
 from counterfoil.runner.core import LEDGER_THREADS, Core
 from counterfoil.runner.incidents import close_incident
 from counterfoil.runner.resolve import resolve
+from counterfoil.runner.task import AsyncVerbs, BlockingVerbs
 from counterfoil.runner.watch import INTERVAL_S, Told
 from counterfoil.tool import Tool
 
 __all__ = ["AsyncExecutor", "Executor", "resolve"]
 
 
-class Executor(Core):
+class Executor(BlockingVerbs, Core):
     """Runs tools for a blocking program. Safe to share between threads.
 
     Example:
@@ -224,7 +225,7 @@ class Executor(Core):
         self.close()
 
 
-class AsyncExecutor(Core):
+class AsyncExecutor(AsyncVerbs, Core):
     """The same verbs for a program with an event loop. Blocking tools and the ledger run in threads."""
 
     def __init__(self, ledger: str | sa.Engine, tools: Iterable[Tool[Any, Any]] = (), **settings: Any) -> None:
