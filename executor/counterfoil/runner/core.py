@@ -204,7 +204,7 @@ class Core:
             turn=turn,
             call_id=call_id,
         )
-        job = replace(job, asks=asks_of(job, self._limits, valid, f"{key or ''} {again or ''}"))
+        job = replace(job, asks=asks_of(job, self._limits, valid, f"{key or ''} {again or ''}".strip()))
         if tool.read_only:
             one = looking.read_only(request_of(tool, None, holder=job.actor, echo=valid.echo))
             return _Prepared(job, self._limits.tallied(job, one))

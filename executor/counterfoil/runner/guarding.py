@@ -130,10 +130,13 @@ def counted(
 
 
 def similar_to(tool: Tool[Any, Any], valid: Valid, again: str) -> bytes:
-    """The similarity of a call with these arguments: of all of them, content too, secrets by what stands for them."""
-    arguments = json.loads(valid.stored)
-    arguments |= {name: str(one) for name, one in valid.identity.items() if name not in arguments}
-    return similarity(tool.name, {**arguments, " again": again}, tool.arguments.alike)
+    """The similarity of a call with these arguments: content counts too, what equals its default does not, and secrets
+    count by what stands for them. With the same arguments it is the one of `similar_to_sent`."""
+    sent, given = json.loads(valid.echo), json.loads(valid.stored)
+    told = {name: one for name, one in given.items() if name in valid.identity}
+    told |= {name: given[name] for name in tool.arguments.never_identity if name in given and name in sent}
+    told |= {name: str(one) for name, one in valid.identity.items() if name not in given}
+    return similarity(tool.name, told | ({" again": again} if again else {}), tool.arguments.alike)
 
 
 def similar_to_sent(tool: Tool[Any, Any] | None, name: str, echo: str) -> bytes:
