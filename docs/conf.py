@@ -28,9 +28,12 @@ napoleon_numpy_docstring = False
 
 # Types that a signature names and this documentation does not describe.
 nitpick_ignore_regex = [
-    # The standard library's and SQLAlchemy's: their own documentation describes them, and this build needs no network.
+    # The standard library's, SQLAlchemy's and OpenTelemetry's: their own documentation describes them, and this build
+    # needs no network.
     (r"py:.*", r"(_asyncio|asyncio|collections|concurrent|datetime|random|threading|types|typing)\..*"),
-    (r"py:.*", r"(sqlalchemy|sa)\..*"),
+    (r"py:.*", r"(sqlalchemy|sa|opentelemetry)\..*"),
+    # What the gauge is given is an executor.
+    (r"py:.*", r"counterfoil\.adapters\.telemetry\.Audited"),
     # Type variables, and the types of `ALL_ARGUMENTS` and of what `tool(...)` returns: nobody needs to name them.
     (r"py:.*", r"counterfoil\.(effect\.R_co|tool\.[PR]|tool\.Decorator|identity\.AllArguments)"),
 ]

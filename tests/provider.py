@@ -39,7 +39,7 @@ class Fault:
         ack_lost: acts, then the answer is lost (`mode`: "hold" keeps the connection open and silent, "drop" ends it).
         request_lost: does nothing; `mode` as above.
         late: the answer is lost at once (`mode`), and the request arrives `seconds` later, or at `Provider.release()`
-            when `seconds` is None.
+            when `seconds` is None. With a `status`, that is answered at once, as by a gateway that has given up.
         reset_after, reset_before: acts or does not, then the connection is reset.
         status: answers `status` with `payload`; acts first when `acts`.
         slow: the provider works for `seconds` before it acts (until `release()` when None), then answers as usual.

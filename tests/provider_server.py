@@ -113,9 +113,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.lose(fault)
             case Fault(kind="request_lost"):
                 self.lose(fault)
-            case Fault(kind="late", seconds=seconds):
+            case Fault(kind="late", seconds=seconds, status=status, payload=payload):
                 world.arrive_late(request, seconds)
-                self.lose(fault)
+                self.answer(Answer(status, payload)) if status else self.lose(fault)
             case Fault(kind="reset_after"):
                 world.arrive(request)
                 self.reset()

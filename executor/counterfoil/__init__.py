@@ -22,7 +22,9 @@ from counterfoil.errors import (
 from counterfoil.guard import Alike, Breaker, Budget, LoopGuard
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
-from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.async_executor import AsyncExecutor
+from counterfoil.runner.executor import Executor
+from counterfoil.runner.hearing import Called, CallObserver
 from counterfoil.runner.task import AsyncTask, Task
 from counterfoil.runner.watch import Round
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
@@ -35,6 +37,8 @@ __all__ = [
     "AsyncTask",
     "Breaker",
     "Budget",
+    "CallObserver",
+    "Called",
     "Clock",
     "Content",
     "CounterfoilError",

@@ -178,15 +178,15 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Nothing is proven: the answer was lost, late, or of a kind that nobody declared."""
+    """Nothing is proven: the answer was lost, late, or of a kind that nobody declared. `status` is the HTTP status of
+    such an answer."""
 
     reason: str
     overrun: bool = False
+    status: int | None = None
 
 
 Outcome: TypeAlias = Returned | NeverSent | Refused | Lost
-
-# ---------------------------------------------------------------- the key policy of a provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ class KeyPolicy:
 class Row:
     """One effect as the ledger holds it. `now` is the ledger's time of this reading.
 
-    `version` is the number of the effect's last entry. `attempts` is the fence: only begin changes it.
-    `open_attempts` has one bit per attempt that nothing has proven yet (see `bit`).
+    `version` is the number of its last entry. `attempts` is the fence: only begin changes it. `open_attempts` has one
+    bit per attempt that nothing has proven yet (see `bit`).
     """
 
     key: bytes

@@ -40,7 +40,7 @@ def classify(
         >>> classify(ConnectionRefusedError(), sends="once", rejects=(), gate=GateState.UNTOUCHED)
         NeverSent(reason='ConnectionRefusedError', retryable=True)
         >>> classify(ConnectionRefusedError(), sends="anywhere", rejects=(), gate=GateState.UNTOUCHED)
-        Lost(reason='ConnectionRefusedError', overrun=False)
+        Lost(reason='ConnectionRefusedError', overrun=False, status=None)
     """
     untouched = sends == "marked" and gate in (GateState.UNTOUCHED, GateState.SHUT)
     if isinstance(exc, BaseExceptionGroup):
@@ -56,7 +56,8 @@ def classify(
         return NeverSent(name_of(type(exc)), retryable=False)  # "anywhere" may have sent before it came to the gate
     if sends != "anywhere" and gate is not GateState.SENT and _never_connected(exc):
         return NeverSent(_reason(exc, _root(exc)), retryable=_may_pass(exc))
-    return Lost(_reason(exc, doubt))
+    status = status_of(exc) if isinstance(exc, Exception) else None  # an exit's code is none
+    return Lost(_reason(exc, doubt), status=status)
 
 
 def is_transport(exc: BaseException) -> bool:

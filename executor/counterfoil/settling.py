@@ -69,9 +69,10 @@ def _settling(row: Row, end: AttemptEnd, actor: str, speaks_for_key: bool) -> _E
                 code="unavailable",
                 reason=reason,
             )
-        case Lost(reason):
+        case Lost(reason, status=status):
             return SettleLost(
-                key=row.key, attempt=row.attempts, actor=actor, reason=reason,
+                key=row.key, attempt=row.attempts, actor=actor,
+                reason=reason if status is None else f"{reason} with the status {status}",
                 key_unused=end.key_unused, key_unread=end.key_unread,
             )  # fmt: skip
         case _:

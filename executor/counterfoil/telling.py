@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from counterfoil.codes import CODES
-from counterfoil.effect import MICROSECONDS, Proof, Refused, Row, Verdict
+from counterfoil.effect import MICROSECONDS, Lost, Outcome, Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Blocked
 from counterfoil.observe import Observation, Words, about
@@ -94,12 +94,22 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
     return Words(tool=tool, code=code, reason=reason)
 
 
-def unknown_words(tool: str, row: Row, *, looks: bool) -> Words:
-    """The words for a doubt. Where nothing can look, asking again would only send the model in circles."""
+def unknown_words(
+    tool: str, row: Row, *, looks: bool, outcome: Outcome | None = None, key_expired: bool = False
+) -> Words:
+    """The words for a doubt. Where nothing can look, asking again would only send the model in circles.
+
+    `outcome`: of this call's own last attempt. `key_expired`: the provider's memory of the key was all that there was.
+    """
     if row.code in ("look_forbidden", "look_alike"):
         return Words(tool=tool, code=row.code)
     hint = "" if looks else f"Do not call {tool} for this again, in any wording. Report this: a person has to check it."
-    return Words(tool=tool, code="effect_unknown", hint=hint)
+    reason = ""
+    if isinstance(outcome, Lost) and outcome.status is not None:
+        reason = f"The status {outcome.status} came as answer: it may have been carried out, or may still be."
+    if key_expired and not looks:
+        reason = "It may have been carried out, and its key has expired: it can no longer prevent a second one."
+    return Words(tool=tool, code="effect_unknown", hint=hint, reason=reason)
 
 
 def still_there(row: Row | None) -> Row:

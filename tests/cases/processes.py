@@ -10,8 +10,10 @@ import importlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any, Final
 
 TESTS: Final = Path(__file__).parent.parent
 END_S: Final = 60.0
+POLL_S: Final = 0.005
 
 
 class Child:
@@ -56,6 +59,18 @@ class Child:
         answer = self.heard()
         assert self.process.wait(END_S) == 0
         return answer
+
+    def stopped(self) -> None:
+        """Wait until its process stands still, as one does that got a SIGSTOP."""
+        end = time.monotonic() + END_S
+        while Path(f"/proc/{self.process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "T":
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise RuntimeError("the play did not come to a stop")
+            time.sleep(POLL_S)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send its process a signal: SIGCONT has a stopped one go on, SIGKILL ends it, SIGINT is Ctrl-C."""
+        self.process.send_signal(number)
 
     def ended(self) -> int:
         """The exit code; a killed process has minus the number of its signal."""

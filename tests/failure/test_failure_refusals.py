@@ -92,7 +92,7 @@ def test_a_refusal_from_an_answer_stands(cause: BaseException) -> None:
     outcome = judge(raised_from(refusal(), cause), sends="anywhere")
     assert isinstance(outcome, Refused)
     assert (outcome.code, outcome.reason) == ("declined", "the provider declined")
-    assert judge(cause) == Lost(name_of(type(cause)))
+    assert judge(cause) == Lost(name_of(type(cause)), status=getattr(cause, "http_status", None))
     listed = judge(cause, type(cause), sends="anywhere")
     assert isinstance(listed, Refused)
     assert (listed.code, listed.reason) == ("rejected", name_of(type(cause)))

@@ -22,7 +22,8 @@ from counterfoil.ledger import schema
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import READS, bare_engine, database_file, existing_only, open_engine
 from counterfoil.ledger.ledger import Ledger
-from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.async_executor import AsyncExecutor
+from counterfoil.runner.executor import Executor
 
 VARIABLE: Final = "COUNTERFOIL_LEDGER"
 _APP: Final = "--app takes module:object, where the object is an Executor or a function that returns one"

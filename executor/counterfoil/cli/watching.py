@@ -21,7 +21,8 @@ from counterfoil.cli.ending import Code
 from counterfoil.effect import MICROSECONDS
 from counterfoil.ledger.audit import instant_text
 from counterfoil.reconcile import Reconciled
-from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.async_executor import AsyncExecutor
+from counterfoil.runner.executor import Executor
 from counterfoil.runner.watch import Round, Told
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)

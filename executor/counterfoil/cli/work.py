@@ -23,7 +23,8 @@ from counterfoil.errors import UsageError
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import describing
 from counterfoil.reconcile import CLAIM_S, Reconciled
-from counterfoil.runner.executor import AsyncExecutor, Executor
+from counterfoil.runner.async_executor import AsyncExecutor
+from counterfoil.runner.executor import Executor
 from counterfoil.runner.resolve import resolve as write_down
 from counterfoil.runner.watch import INTERVAL_S
 from counterfoil.tool import AllArguments, AnyTool

@@ -22,6 +22,7 @@ from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.notices import to_incident
 from counterfoil.ledger.rows import COLUMNS, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
+from counterfoil.ledger.stats import CodeStat, Group, Stat, coded, grouped
 from counterfoil.text import storable
 
 T = TypeVar("T")
@@ -210,6 +211,21 @@ class Audit:
         """What was reserved, released and spent of a task's budget, oldest first, with the sums after each."""
         owner = tenant if self._tenant is None else self._tenant
         return self._read(lambda connection: accounts.entries(connection, owner, task))
+
+    def stats(self, *, by: Group = "tool") -> list[Stat]:
+        """Sums over the whole ledger by `day` (UTC, oldest first) or `tool`.
+
+        Raises:
+            UsageError: another `by`.
+        """
+        if by not in ("day", "tool"):
+            raise UsageError('stats(by=...) takes "day" or "tool"; code_stats() counts codes')
+        now = self._ledger.now()
+        return self._read(lambda connection: grouped(connection, by, self._tenant, now))
+
+    def code_stats(self) -> list[CodeStat]:
+        """How often each code was told of each tool."""
+        return self._read(lambda connection: coded(connection, self._tenant))
 
     def _mine(self) -> Any:
         return sa.true() if self._tenant is None else effects.c.tenant == self._tenant

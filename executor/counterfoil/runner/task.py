@@ -21,7 +21,8 @@ from counterfoil.runner.guarding import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from counterfoil.runner.executor import AsyncExecutor, Executor
+    from counterfoil.runner.async_executor import AsyncExecutor
+    from counterfoil.runner.executor import Executor
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Where Counterfoil meets other libraries: one file each, an extra each, nothing imported unless used."""
