@@ -17,9 +17,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import sqlalchemy as sa
 from provider import Answer, Provider
@@ -109,10 +109,23 @@ class Life:
 # ---------------------------------------------------------------- dying
 
 
+class Mortal(Protocol):
+    """What says where a process ends: see `Life`."""
+
+    @property
+    def point(self) -> Point | None: ...
+
+    @property
+    def stop(self) -> bool: ...
+
+    @property
+    def marker(self) -> str: ...
+
+
 class Watch:
     """Sees every point of the process go by, and ends it at the one that was asked for."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: Mortal) -> None:
         self._life = life
         self._times: Counter[tuple[str, str]] = Counter()
         self._step = ""
@@ -139,7 +152,10 @@ class Watch:
             marker.write(str(point))
             marker.flush()
             os.fsync(marker.fileno())
-        os.kill(os.getpid(), signal.SIGSTOP if self._life.stop else signal.SIGKILL)
+        if self._life.stop:  # sent to this very thread, which so cannot come any further before all of them stand still
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def listen(self) -> None:
         """See into the ledger's transactions too, in this process alone."""
@@ -316,11 +332,6 @@ def _reconciled(life: Life, hands: Hands, ending: float) -> list[Told]:
 def _told(life: Life, verb: Verb, code: str, verdict: Verdict, proof: Proof | None, effect_id: str | None) -> Told:
     count = Provider.at(life.provider).count(effect_id) if effect_id is not None else 0
     return {"verb": verb, "code": code, "verdict": str(verdict), "proof": proof and str(proof), "count": count}
-
-
-def to_json(life: Life) -> str:
-    """A life as one line of JSON."""
-    return json.dumps(asdict(life))
 
 
 def from_json(line: str) -> Life:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from crash.story import SETTLE_S, Stage, prepare
 from crash.truth import Story
 
 PAUSED_S = 30.0
-POLL_S = 0.005
 WHERE = [
     Point("after", "Read"),
     Point("before", "Start"),
@@ -68,14 +66,5 @@ def _paused(stage: Stage, life: Life) -> Born:
     marker = Path(life.marker)
     marker.unlink(missing_ok=True)
     born = stage.nursery.begin(life)
-    until = time.monotonic() + PAUSED_S
-    while not (marker.exists() and _state(born.pid) == "T"):
-        assert time.monotonic() < until, "the process did not come to its point"
-        assert not born.ended.done()
-        time.sleep(POLL_S)
+    born.await_stopped(marker)
     return born
-
-
-def _state(pid: int) -> str:
-    """The kernel's letter for what a process does: T when it is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
