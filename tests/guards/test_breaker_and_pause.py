@@ -169,6 +169,7 @@ def test_observe_counts_and_refuses_nothing(executor_of: Make) -> None:
     codes = [executor.call("act", {"what": "x"}, task="t", turn=1).code for _ in range(6)]
     assert codes == ["unavailable"] * 6
     assert len(service.asked) == 6
+    assert len(executor.audit.incidents()) == 3, "each cap is told of once"
     seen = {one.kind: one.detail for one in executor.audit.incidents()}
     assert seen.keys() == {"repeated_call", "budget_exhausted", "breaker_opened"}
     assert (seen["repeated_call"]["refused"], seen["budget_exhausted"]["refused"]) == (False, False)

@@ -70,6 +70,8 @@ def admit(connection: sa.Connection, asks: Asks, claim: str, now: int, *, begun:
         mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
     for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
         _heed(connection, asks, blocked, now)
+    if account is not None and not asks.enforce:
+        account = accounts.locked(connection, asks, now)  # what was noted just now stands in it
     if account is not None:
         account = budget.admitted(account, asks.tool, asks.turn, cost)
         accounts.write(connection, asks, account, now)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from counterfoil.attempt import Gate, GateState, running
 from counterfoil.changes import Applied, Begin, Declined, Reading, SettleClosed, SettleReturned
 from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row, Verdict
-from counterfoil.errors import LedgerUnavailable
+from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.failure import classify, name_of
 from counterfoil.ledger.guarding import GuardRefuses
 from counterfoil.ledger.joint import Joint, Undone
@@ -180,6 +180,8 @@ class _Joined:
             joint = self._shell.site.ledger.joint(self._begin, wait_s=self._wait_s, timeout_s=self._timeout_s)
         except Busy:
             return Transacted(Declined(self._presumed(), BUSY))
+        except UsageError as mistake:  # two budgets for one task: the developer hears of it
+            return Transacted(Declined(None, "mistake"), interrupt=mistake)
         except GuardRefuses as refused:
             return Transacted(self._shell.site.ledger.refused(self._begin, refused.blocked))
         try:
