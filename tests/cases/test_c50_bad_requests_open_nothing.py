@@ -29,6 +29,14 @@ def test_bad_requests_do_not_count(executor_of: Make) -> None:
     assert executor.audit.guards() == []
 
 
+@pytest.mark.parametrize("end", ["bug", "invalid", "rejected", "404", "throttled"])
+def test_one_of_them_over_and_over_does_not_count_either(executor_of: Make, end: str) -> None:
+    """Five in a row of the same kind: the sixth call is carried out."""
+    executor = executor_of(act_tool(Service(*([end] * 5)), breaker=Breaker()))
+    codes(executor, "abcde")
+    assert codes(executor, "f") == ["ok"]
+
+
 @pytest.mark.parametrize("end", ["lost", "down", "500", "503"])
 def test_faults_count(executor_of: Make, end: str) -> None:
     """Timeouts, refused connections and 5xx open it: after five the good call is refused, and its service not asked."""
