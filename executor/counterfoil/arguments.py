@@ -83,11 +83,11 @@ class Arguments:
         self._key = key
         self._repeatable = repeatable
         if repeatable and OCCURRENCE in self.names:
-            raise UsageError(
-                f"{self._function}: a repeatable tool gets an argument {OCCURRENCE!r}; rename the parameter"
-            )
+            raise UsageError(f"{self._function}: a repeatable tool gets {OCCURRENCE!r} itself; rename the parameter")
         self._secrets = frozenset(one.name for one in self._parameters if one.secret)
         self.content_names = frozenset(one.name for one in self._parameters if one.content)
+        # Arguments whose spelling matters less to the loop guard.
+        self.alike = {one.name: one.alike for one in self._parameters if one.alike is not None}
         self._defaults = {one.name: _form_of_default(one.default) for one in self._parameters}
         self._model = model_of(self._function, self._parameters)
         self._fitting = Fitting(self._model.__pydantic_core_schema__, self._secrets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import assert_never
 
 from counterfoil.changes import Answer, Declined
@@ -9,10 +10,11 @@ from counterfoil.effect import Lost, NeverSent, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about, of_read
 from counterfoil.spec import ErrorSpec
-from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Write, do
+from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Weigh, Write, do
 from counterfoil.telling import (
     RETRY_SOON_S,
     applied_words,
+    blocked_call,
     ending_words,
     no_room,
     refused_words,
@@ -28,9 +30,13 @@ def read_only(request: Request) -> Flow[Observation]:
         started = yield from do(Start(fresh=True))
         if started.interrupt is not None:
             raise started.interrupt
+        if isinstance(started.answer, Declined) and started.answer.blocked is not None:
+            return blocked_call(request.tool, None, started.answer.blocked, request.echo)
         if isinstance(started.answer, Declined):
             return no_room(request.tool, None, request.wait_max_s)
         end = yield from do(Attempt(started.answer.row, started.deadline, False))
+        with suppress(LedgerUnavailable):  # what was read is told all the same
+            yield from do(Weigh(end.sign))
         if end.interrupt is not None:
             raise end.interrupt
         match end.outcome:

@@ -9,8 +9,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from counterfoil.codes import CODES, REFUSALS
-from counterfoil.effect import Lost, Outcome, Proof, Refused, Row, Verdict
+from counterfoil.effect import MICROSECONDS, Lost, Outcome, Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.guard import Blocked
 from counterfoil.message import cut
 from counterfoil.observe import Observation, Words, about
 from counterfoil.spec import ErrorSpec, spec_of
@@ -195,3 +196,31 @@ def no_compensation(row: Row) -> Observation:
     """An applied effect that nothing can make up for here."""
     reason = "It has no compensation; a person has to make up for it."
     return about(row, Words(tool=row.tool, code="conflict", reason=reason, hint="Report this to a person."))
+
+
+STOP_ACTION = "Stop and report this to a person; do not call {tool} again."
+_WHY_BLOCKED = {
+    "same_answers": "It gave the same answer {used} times in a row; it was not asked again.",
+    "tool_failures": "{tool} has failed {used} times in this turn; nothing was sent.",
+    "calls_per_turn": "The {limit} calls of this turn are used up; nothing was sent.",
+    "calls_per_task": "The {limit} calls of this task are used up; nothing was sent.",
+    "calls_per_tool": "The {limit} calls of {tool} in this task are used up; nothing was sent.",
+    "spend": "Of the budget of {limit} (minor units of {unit}) {left} are left, this costs {wanted}; nothing was sent.",
+}
+
+
+def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None = None) -> Observation:
+    """A guard is against a new attempt, and there is no effect: it was refused before anything was sent."""
+    seen = {"tool": tool, "limit": blocked.limit, "used": blocked.used, "wanted": blocked.wanted}
+    seen |= {"left": max(0, blocked.limit - blocked.used), "unit": blocked.unit}
+    why = _WHY_BLOCKED.get(blocked.cap.partition(".")[0], "").format(**seen)
+    words = Words(
+        tool=tool,
+        code=blocked.code,
+        reason=why,
+        arguments=echo if blocked.code == "repeated_call" else None,
+        hint=STOP_ACTION.format(tool=tool) if blocked.stop else "",
+        retry_after_s=blocked.wait_us / MICROSECONDS if blocked.wait_us else None,
+    )
+    seen_now = about(row, words)
+    return replace(seen_now, stop=seen_now.stop or (blocked.code if blocked.stop else None))

@@ -26,7 +26,7 @@ from typing import (
 from counterfoil.arguments import Arguments
 from counterfoil.attempt import Effect
 from counterfoil.changes import UndoKind
-from counterfoil.declaration import Declaration, Key, check_function, check_look
+from counterfoil.declaration import Cost, Declaration, Key, check_function, check_look
 from counterfoil.effect import Absent, Found, Sends, Unclear
 from counterfoil.errors import UsageError
 from counterfoil.identity import ALL_ARGUMENTS, AllArguments
@@ -74,6 +74,7 @@ class Tool(Generic[P, R]):
         self.sends: Sends = declared.sends
         self.rejects = declared.rejects
         self.policy = declared.policy
+        self.cost = declared.cost
         self.key_names = declared.key_names
         self.postcondition_function: Callable[[Effect], Any] | None = None
         self.postcondition_is_async = False
@@ -281,6 +282,7 @@ def tool(
     sends: Sends = "anywhere",
     rejects: tuple[type[Exception], ...] = (),
     errors: tuple[ErrorSpec, ...] = (),
+    cost: Cost | None = None,
     policy: Policy = _POLICY,
 ) -> Decorator:
     """Declare a function as a tool.
@@ -300,6 +302,8 @@ def tool(
             inside `effect.sending()`; before the block the function may read what it likes.
         rejects: exceptions that surely mean that the provider refused.
         errors: the tool's own refusals, each with what a model is told of it.
+        cost: what it costs, from its arguments by name: a unit and whole minor units, for example
+            `lambda a: ("eur", a["amount_minor"])`. It counts against the budget of the task.
         policy: how long and how often.
 
     Raises:
@@ -325,6 +329,7 @@ def tool(
         same_transaction=same_transaction,
         sends=sends,
         rejects=rejects,
+        cost=cost,
         policy=policy,
         errors=errors,
     )

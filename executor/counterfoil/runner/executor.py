@@ -23,12 +23,13 @@ from counterfoil.runner.core import Core
 from counterfoil.runner.hearing import Called, heard
 from counterfoil.runner.incidents import close_incident
 from counterfoil.runner.resolve import resolve
+from counterfoil.runner.task import BlockingVerbs
 from counterfoil.runner.watch import INTERVAL_S, Told
 
 __all__ = ["Executor", "resolve"]
 
 
-class Executor(Core):
+class Executor(BlockingVerbs, Core):
     """Runs tools for a blocking program. Safe to share between threads.
 
     Example:

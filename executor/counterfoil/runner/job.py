@@ -21,6 +21,7 @@ from counterfoil.effect import (
 )
 from counterfoil.errors import Forbidden
 from counterfoil.failure import name_of, status_of
+from counterfoil.guard import Asks
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.messages import Messages
@@ -73,6 +74,7 @@ class Job:
     task: str = ""
     turn: int | None = None
     call_id: str | None = None
+    asks: Asks | None = None
 
 
 def bare(found: Found[Any]) -> Found[None]:

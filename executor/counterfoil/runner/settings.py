@@ -9,6 +9,7 @@ from typing import Any
 from counterfoil.changes import Terms
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import UsageError
+from counterfoil.ledger.guarding import EVERYBODY
 from counterfoil.policy import Policy
 from counterfoil.spec import check_alternatives
 from counterfoil.tool import Tool
@@ -37,6 +38,8 @@ def by_name(tools: Iterable[Tool[Any, Any]], secret: bytes | None) -> dict[str, 
 def check_settings(tenant: object, secret: object, clock_margin_s: float, attempts_max: object) -> None:
     if not isinstance(tenant, str):
         raise UsageError("tenant= is text")
+    if tenant == EVERYBODY:
+        raise UsageError(f'tenant="{EVERYBODY}" stands for every tenant when a tool is paused: take another name')
     if secret is not None and (not isinstance(secret, bytes) or len(secret) < SECRET_MIN):
         raise UsageError(f"secret= takes at least {SECRET_MIN} random bytes that you keep")
     if not (math.isfinite(clock_margin_s) and clock_margin_s > 0):

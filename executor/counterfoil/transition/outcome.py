@@ -10,6 +10,7 @@ from typing import Any
 
 from counterfoil.changes import Push, Reading, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import BITS, Proof, Row, Verdict, bit
+from counterfoil.guard import Sign
 from counterfoil.transition.clocks import boot_columns, is_over
 from counterfoil.transition.decision import Decision, Refusal, Repeated
 from counterfoil.transition.schedule import after_settling, next_look
@@ -25,7 +26,7 @@ SPEAKING_STATUSES = frozenset({402})
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
     attempt, names = change.attempt, () if change.reference is None else (change.reference,)
     added = tuple(name for name in names if name not in row.references)
-    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code, **_unused(change)}
+    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code, **_noted(change)}
     if change.proof is Proof.SAME_TRANSACTION and not _is_present(row, attempt):
         return Refusal("fence")
     if names:
@@ -125,11 +126,12 @@ def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated 
 
 
 def _said(change: SettleClosed | SettleLost) -> dict[str, Any]:
-    return _unused(change) | ({} if change.account is None else {"error": dict(change.account)})
+    return _noted(change) | ({} if change.account is None else {"error": dict(change.account)})
 
 
-def _unused(change: SettleReturned | SettleClosed | SettleLost) -> dict[str, bool]:
-    return {"key_unused": True} if change.key_unused else {}
+def _noted(change: SettleReturned | SettleClosed | SettleLost) -> dict[str, Any]:
+    fault = change.health is not None and change.health.sign is Sign.FAULT
+    return {name: True for name, seen in (("key_unused", change.key_unused), ("fault", fault)) if seen}
 
 
 def pushed(row: Row, change: Push, reading: Reading) -> Decision | Repeated | Refusal:
