@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from crash.life import Life, from_json, live, to_json
+from crash.life import Life, from_json, to_json
 
 LIFE_S = 120.0
 TESTS = Path(__file__).resolve().parent.parent
@@ -103,7 +103,12 @@ class Nursery:
 
 def serve() -> None:
     """Fork a process for each line, and tell of its birth and of its end, until the input ends."""
-    for warm in ("psycopg", "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite"):
+    for warm in (
+        "crash.living",
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "sqlalchemy.dialects.sqlite.pysqlite",
+    ):
         importlib.import_module(warm)
     gc.freeze()
     living: dict[int, int] = {}  # pidfd -> pid
@@ -138,7 +143,7 @@ def _fork(life: Life) -> int:
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
-        live(life)
+        importlib.import_module(life.part).live(life)
         code = 0
     except BaseException:  # noqa: BLE001 - whatever it is, the test that reads the record must see it
         Path(life.out).write_text(traceback.format_exc(), "utf-8")

@@ -10,7 +10,8 @@ from dataclasses import replace
 from threading import Barrier
 
 import pytest
-from crash.life import CLIENT_S, MARGIN_S, ORDER, SWEEP_S, TOOL, Life, Point, Shop, Tier, Watch
+from crash.life import CLIENT_S, MARGIN_S, ORDER, SWEEP_S, TOOL, Life, Point, Tier, Watch
+from crash.shop import Shop
 from crash.story import SETTLE_S, Stage, effect_id
 from crash.truth import Story
 
