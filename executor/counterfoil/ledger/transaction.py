@@ -38,7 +38,8 @@ _SQLITE_POLLS_S = (0.0005, 0.004)
 _SETTINGS = sa.text(
     "SELECT set_config('lock_timeout', :wait_ms, true), "
     "set_config('idle_in_transaction_session_timeout', :idle_ms, true), "
-    "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', true) END"
+    "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
+    "THEN set_config('synchronous_commit', 'on', true) END"
 )
 
 
