@@ -33,6 +33,7 @@ RECOVERED_S = 15.0
 SERVER_WAITS_S = 3.0
 HELD_UP_S = 8.0
 POLL_S = 0.01
+ASKING_S = 0.05  # a question to the database costs more than a look at a file
 AT_ONCE = 10
 LONG_GRACE_S = 6.0  # so that a process which goes on soon after its lease does so within grace, on a busy machine too
 # Who goes on meanwhile: somebody until it is settled and any grace is over; somebody who is still at it when the
@@ -261,7 +262,7 @@ class Yard:
         while not self._waits(life, other):
             assert time.monotonic() < until, "nobody was held up"
             assert not born.ended.done(), f"was not held up: {Path(life.out).read_text('utf-8')}"
-            time.sleep(POLL_S)
+            time.sleep(ASKING_S)
 
     def _waits(self, life: Life, other: Life) -> bool:
         if self.is_sqlite:
@@ -323,7 +324,7 @@ def _until(stage: Stage, life: Life, wanted: Callable[[Row], bool]) -> Row:
         if row is not None and wanted(row):
             return row
         assert time.monotonic() < until
-        time.sleep(POLL_S)
+        time.sleep(ASKING_S)
 
 
 def _past_grace(row: Row) -> bool:

@@ -42,6 +42,7 @@ def _doubt(stage: Stage, tier: Tier, fault: str) -> tuple[Life, Row]:
         assert row is not None
         if row.now > row.sends_until + MARGIN_S * MICROSECONDS:
             return life, row
+        time.sleep(SWEEP_S)
 
 
 def test_a_decision_about_what_has_changed_since(stage: Stage, executors: ExitStack) -> None:
