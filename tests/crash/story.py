@@ -234,6 +234,8 @@ class Stage:
         unwritten = story.tier == "T5" and inside(story.tier, story.point)
         if (row is None) is not (unwritten or story.point in BEFORE_BEGIN):
             yield f"the row after the first death: {row}"
+        if story.tier == "T5" and self.count(life) != (row is not None):
+            yield f"the effect without its record, or the record without it: {row}"
         if row is None and any(one["method"] == "POST" for one in self._requests(life)):
             yield "something was sent before the begin was durable"
 
