@@ -125,7 +125,11 @@ class Nursery:
 
 def serve(lives: str) -> None:
     """Fork a process for each line, and tell of its birth and of its end, until the input ends."""
-    for warm in ("psycopg", "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite"):
+    for warm in (
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "sqlalchemy.dialects.sqlite.pysqlite",
+    ):
         importlib.import_module(warm)
     module = importlib.import_module(lives)
     gc.freeze()

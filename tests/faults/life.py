@@ -70,6 +70,7 @@ class Life:
     clock: str
     out: str
     marker: str
+    log: str = ""
     gate: str
     point: Point | None = None
     stop: bool = False
