@@ -56,7 +56,7 @@ ENDS: dict[str, tuple[Function, Function | None, str, str]] = {
 
 
 def acting(function: Function, look: Function | None) -> Tool[..., Any]:
-    @tool(key=("order",), policy=Policy(timeout_s=1, patience_s=0.001, wait_s=0.001, grace_s=60))
+    @tool(key=("order",), policy=Policy(timeout_s=30, patience_s=0.001, wait_s=0.001, grace_s=60))
     def act(effect: Effect, order: str) -> Any:
         """Act for one order. Use it when asked."""
         return function()
