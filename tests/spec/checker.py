@@ -82,7 +82,7 @@ def check(search: Search, *, workers: int = 2, timeout_s: float = 600) -> Verdic
         command = [
             java, "-XX:+UseParallelGC", HEAP, f"-Djava.io.tmpdir={folder}", "-cp", str(jar()), "tlc2.TLC",
             # "-deadlock" switches the search for states without a next step off: an effect that has ended is one.
-            "-deadlock", "-workers", str(workers), "-metadir", folder, "-config", "Search.cfg", MODULE.name,
+            "-deadlock", "-fp", "0", "-workers", str(workers), "-metadir", folder, "-config", "Search.cfg", MODULE.name,
         ]  # fmt: skip
         try:
             done = subprocess.run(

@@ -101,11 +101,12 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A rule or a condition that is left out, the property that fails then, and in how many steps."""
+    """A rule or a condition that is left out, the property that fails then, and in how many steps at least: None where
+    what fails is that something comes in the end, for then no schedule is the shortest."""
 
     without: str
     violates: str
-    steps: int
+    steps: int | None
     constants: Mapping[str, Value] = field(default_factory=dict)
 
     @property
@@ -144,8 +145,8 @@ SEARCHES: Final = (
         OUTSIDE,
     ),
     Search("a doubt ends: postcondition", {"Post": True, "MaxAttempts": 3}, 11_512, (ENDS,)),
-    Search("a doubt ends: key", {"Keyed": True, "Answering": True, "MaxAttempts": 3}, 0, (ENDS,)),
-    Search("a doubt ends: revoke", {"Revokes": True}, 0, (ENDS,)),
+    Search("a doubt ends: key", {"Keyed": True, "Answering": True, "MaxAttempts": 3}, 14_690, (ENDS,)),
+    Search("a doubt ends: revoke", {"Revokes": True}, 18_577, (ENDS,)),
 )
 
 _POST: Final = {"Post": True}
@@ -176,13 +177,13 @@ REMOVALS: Final = (
     Removal("RenewedOnlyAnswered", "RenewedIsAnswered", 4, _KEY),
     Removal("NeverRenewedTainted", "RenewedIsAnswered", 15, {**_BOTH, "MaxAttempts": 3}),
     Removal("StoredOnlySpeaks", "ClosedIsHarmless", 11, {**_KEY, "Replays": True}),
-    Removal("EarlierOverToSpeak", "ClosedIsOver", 7, {**_KEY, "Replays": True}),
+    Removal("EarlierOverToSpeak", "ClosedIsOver", 8, {**_KEY, "Replays": True}),
     Removal("DeadlineChecked", "AtMostOneEffect", 13, _POST),
     Removal("GateShuts", "AtMostOneEffect", 9),
     Removal("LostProvesNothing", "AtMostOneEffect", 9),
     Removal("SuccessUnfenced", "SuccessIsKept", 7, _KEY),
     Removal("RevokeHoldsBegin", "AppliedStands", 12, _REVOKE),
-    Removal("RevokeResent", ENDS, 7, {**_REVOKE, "MaxAttempts": 1}),
+    Removal("RevokeResent", ENDS, None, {**_REVOKE, "MaxAttempts": 1}),
     Removal("RevokeDecides", "AppliedStands", 9, _REVOKE),
     Removal("FoundBeforeRevokeIgnored", "AppliedStands", 10, _LOOKED_AT),
     Removal("RevokeOutlivesLook", "AppliedStands", 9, _LOOKED_AT),

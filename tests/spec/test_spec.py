@@ -21,4 +21,5 @@ def test_every_property_holds_in_every_state(search: Search) -> None:
 def test_without_a_rule_there_is_a_counter_example(removal: Removal) -> None:
     """The rule, or the condition, is needed: without it the property fails, in as many steps as the page says."""
     verdict = check(removal.search, workers=1)
-    assert (verdict.violated, len(verdict.story)) == (removal.violates, removal.steps)
+    assert verdict.violated == removal.violates
+    assert removal.steps in (None, len(verdict.story))
