@@ -31,6 +31,7 @@ from counterfoil.changes import (
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.host import Host, SystemHost
 from counterfoil.ledger import due, notices, proofs, undos
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
@@ -55,6 +56,7 @@ class Ledger:
             retention is judged.
         patience_s: seconds for which a record write is repeated while the database is away.
         on_incident: told of each incident once it is written; it must not raise.
+        host: how to wait while the database is in the way.
     """
 
     def __init__(
@@ -65,13 +67,15 @@ class Ledger:
         clock_margin_s: float = 2.0,
         patience_s: float | None = None,
         on_incident: Callable[[Incident], None] | None = None,
+        host: Host | None = None,
     ) -> None:
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
+        self.host: Host = host or SystemHost()
         self.margin_us = round(clock_margin_s * MICROSECONDS)
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
-        self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
+        self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s, self.host)
         self._on_incident = on_incident
 
     # ------------------------------------------------------------ reading

@@ -6,8 +6,6 @@ Owns everything but the waiting. A call is validated and named here; what follow
 from __future__ import annotations
 
 import os
-import socket
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from random import Random
@@ -21,6 +19,7 @@ from counterfoil.changes import Begin, Undoes, UndoKind
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerError, UsageError
+from counterfoil.host import Host
 from counterfoil.identity import CANONICAL_VERSION, Identity, NotCanonical, identify
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import close_engine, open_engine
@@ -78,6 +77,7 @@ class Core:
         on_incident: OnIncident | None = None,
         attempts_max: int = 64,
         random: Random | None = None,
+        host: Host | None = None,
     ) -> None:
         """Open a ledger and register tools.
 
@@ -92,7 +92,7 @@ class Core:
             on_incident: told of each incident that this executor raises, after it is written, in the thread that wrote
                 it. What it raises is logged. A crash may lose a telling; `audit.incidents()` has them all.
             attempts_max: how many tool functions may run at once here, overrun ones included.
-            random: the source of jitter; for tests.
+            random, host: the source of jitter; how work is started in the background, and waits. For tests.
 
         Raises:
             UsageError: two tools of one name, secret arguments without `secret`, a URL that is none.
@@ -110,14 +110,17 @@ class Core:
         self._owns_engine = isinstance(ledger, str)
         told = listener(on_incident)
         self._engine = open_engine(ledger)
-        self._ledger = Ledger(self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told)
+        self._ledger = Ledger(
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host
+        )
+        host = self._ledger.host
         self._sightings = Sightings(self._ledger)
         self._site = Site(
             ledger=self._ledger,
             clock=self._clock,
-            holder=f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}",
-            attempts=Workers("counterfoil-attempt", attempts_max),
-            looks=Workers("counterfoil-look", attempts_max),
+            holder=host.name(),
+            attempts=Workers("counterfoil-attempt", attempts_max, host),
+            looks=Workers("counterfoil-look", attempts_max, host),
             overruns=Overruns(self._ledger, self._clock),
             backlog=Backlog(self._ledger),
             observer=observer,

@@ -7,7 +7,6 @@ flow and the ledger do.
 from __future__ import annotations
 
 import traceback
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -64,7 +63,7 @@ class Shell(Looking):
         deadline = Deadline(self.site.clock, self.job.tool.policy.timeout_s)
         if self.job.begin is None:
             return Started(Applied(NO_ROW), deadline)
-        begin = replace(self.job.begin, claim_id=uuid.uuid4().hex, fresh=fresh)
+        begin = replace(self.job.begin, claim_id=self.site.ledger.host.fresh(), fresh=fresh)
         kept = False
         try:
             answer, interrupt = self.whole(begin)
@@ -118,7 +117,7 @@ class Shell(Looking):
 
         gate = Gate(deadline.remaining_s)
         effect = self.handle(row, gate)
-        one = Running(gate, late)
+        one = Running(gate, late, self.site.ledger.host.event())
         if row is not NO_ROW:
             self.site.overruns.watch(one, row, self.job.actor, deadline)
         return one, effect
