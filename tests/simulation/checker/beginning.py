@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checker.reading import APPLIED, NO, UNKNOWN, Commit, Effect, World, places, structured
+from simulation.checker.reading import APPLIED, NO, UNKNOWN, Closing, Commit, Effect, World, places, structured
 
 FINAL = ("never_sent", "rejected", "spoken", "revoked", "same_transaction")
 ANSWERED = ("rejected", "spoken", "revoked")
@@ -27,6 +27,9 @@ def begins(world: World, effect: Effect) -> Iterator[str]:
             yield f"{where} was committed without a begin before it"
         if not joint and (commit.verdict != UNKNOWN or attempt not in places(row)):
             yield f"{where} was not durably unknown before it ran"
+        entry = effect.entry(int(row["version"]))
+        if not joint and entry is not None and (entry["event"], int(entry["attempt"])) != ("begun", attempt):
+            yield f"{where} first shows in a row whose entry is {entry['event']} of attempt {entry['attempt']}"
         if not joint and int(row["sends_until"]) < int(row["begun_at"]) + effect.tool.timeout_us:
             yield f"{where} may send after the row's sends_until"
         if before is None:
@@ -89,9 +92,9 @@ def keys(effect: Effect) -> Iterator[str]:
         where = f"effect {effect.id} (event {commit.number})"
         old, new = before.get("provider_key"), row.get("provider_key")
         from_none = commit.begins and commit.verdict_before == NO
-        if row.get("fingerprint") != before.get("fingerprint"):
-            if not from_none or not _all_final(effect, commit, None):
-                yield f"key: {where}: other arguments took the place of ones that may still have an effect"
+        changed = row.get("fingerprint") != before.get("fingerprint")
+        if changed and not (from_none and _all_final(effect, commit, None)):
+            yield f"key: {where}: other arguments took the place of ones that may still have an effect"
         if old == new:
             if from_none and before.get("proof") == "revoked":
                 yield f"key: {where}: a key that a revoke has named is sent again"
@@ -117,7 +120,7 @@ def _all_final(effect: Effect, commit: Commit, key: object) -> bool:
 
 
 def closings(world: World, effect: Effect) -> Iterator[str]:
-    """What closes an attempt may close it: P1 its own alone, absence only by P4, a person only when nothing can send."""
+    """What closes an attempt may close it: P1 its own, absence only by P4, a person only when nothing can send."""
     for commit in effect.commits:
         mine = [one for one in effect.closings if one.commit is commit]
         proofs = {one.proof for one in mine}

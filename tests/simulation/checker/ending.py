@@ -23,7 +23,7 @@ def incidents(world: World, effect: Effect) -> Iterator[str]:
     for first, second in combinations(standing, 2):
         if _both_shown(effect, first, second) or _both_returned(effect, first, second):
             yield (
-                f"incident: effect {effect.id}: it stands twice (events {first.number} and {second.number}), the ledger "
+                f"incident: effect {effect.id}: it stands twice (events {first.number}, {second.number}), the ledger "
                 "was shown it, and nobody is told"
             )
 

@@ -289,7 +289,9 @@ def _undone(effect: Effect) -> None:
 
 
 def _link(world: World) -> None:
-    by_key = {effect.key: effect for effect in world.effects.values() if effect.key is not None}
+    by_key: dict[str | None, Effect] = {
+        effect.key: effect for effect in world.effects.values() if effect.key is not None
+    }
     for effect in world.effects.values():
         original = by_key.get(hexed(effect.commits[-1].row.get("undoes"))) if effect.commits else None
         if effect.undo_kind is None or original is None:

@@ -36,7 +36,8 @@ def sent(world: World, effect: Effect) -> Iterator[str]:
     for landing in effect.landings:
         begun = effect.begin_of(landing.attempt)
         if landing.attempt and (begun is None or begun.number > landing.number):
-            yield f"send: effect {effect.id}: attempt {landing.attempt} landed without a durable begin (event {landing.number})"
+            where = f"send: effect {effect.id}: attempt {landing.attempt} (event {landing.number})"
+            yield f"{where} landed without a durable begin"
 
 
 def _late(world: World, effect: Effect, event: Event, begun: int, where: str) -> Iterator[str]:

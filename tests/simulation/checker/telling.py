@@ -74,7 +74,7 @@ def _true(world: World, one: Told, effect: Effect, ends: dict[object, int]) -> I
         return
     shown = [row for row in _shown(one, effect, begun) if row is not None]
     agree = [row for row in shown if row.verdict == verdict and proof in (None, row.row.get("proof"))]
-    if verdict == NO and effect.tool.tier == "T5" and _joint(one, effect):
+    if verdict == NO and effect.tool.tier == "T5" and _joint(world, one, effect, ends):
         return
     if not agree:
         after = f" after its begin (event {begun.number})" if begun is not None else ""
@@ -92,15 +92,11 @@ def _shown(one: Told, effect: Effect, begun: Commit | None) -> list[Commit | Non
 
 def _begun_by(world: World, one: Told, effect: Effect, ends: dict[object, int]) -> Commit | None:
     """The last begin that was surely this call's own."""
-    mine = None
-    for commit in effect.commits:
-        if not commit.begins or not one.call.number < commit.number < one.event.number:
-            continue
-        if commit.call is not None:
-            mine = commit if commit.call == one.call.get("call") else mine
-        elif commit.host == one.call.get("host") and not _others(world, one, commit, ends):
-            mine = commit
-    return mine
+    during = [
+        commit for commit in effect.commits if commit.begins and one.call.number < commit.number < one.event.number
+    ]
+    mine = [commit for commit in during if _is_own(world, one, commit, ends)]
+    return mine[-1] if mine else None
 
 
 def _others(world: World, one: Told, commit: Commit, ends: dict[object, int]) -> bool:
@@ -114,13 +110,20 @@ def _others(world: World, one: Told, commit: Commit, ends: dict[object, int]) ->
     )
 
 
-def _joint(one: Told, effect: Effect) -> bool:
-    """In one transaction a call may answer before its end is recorded: then nothing may stand that was begun in it."""
+def _joint(world: World, one: Told, effect: Effect, ends: dict[object, int]) -> bool:
+    """In one transaction a call may answer before its end is recorded: then what it began never comes to stand."""
     start = effect.current(one.call.number)
-    stood = start is not None and start.verdict == APPLIED
-    return not stood and not any(one.call.number < commit.number and commit.call == one.call.get("call")
-                                 and commit.verdict == APPLIED and commit.call is not None
-                                 for commit in effect.commits)  # fmt: skip
+    if start is not None and start.verdict == APPLIED:
+        return False
+    stands = [commit for commit in effect.commits if commit.begins and commit.verdict == APPLIED]
+    return not any(commit.number > one.call.number and _is_own(world, one, commit, ends) for commit in stands)
+
+
+def _is_own(world: World, one: Told, commit: Commit, ends: dict[object, int]) -> bool:
+    """Whether a begin was surely made by this call."""
+    if commit.call is not None:
+        return bool(commit.call == one.call.get("call"))
+    return commit.host == one.call.get("host") and not _others(world, one, commit, ends)
 
 
 def _ended(one: Told, effect: Effect) -> Iterator[str]:
@@ -150,9 +153,9 @@ def waited(world: World) -> Iterator[str]:
         if event.kind != "waited" or effect is None:
             continue
         for commit in effect.commits:
-            if commit.begins and commit.call is not None and commit.call == event.get("call"):
-                if commit.number > event.number:
-                    yield (
-                        f"waiter: effect {effect.id}: call {commit.call} waited (event {event.number}) and then began "
-                        f"(event {commit.number})"
-                    )
+            mine = commit.begins and commit.call is not None and commit.call == event.get("call")
+            if mine and commit.number > event.number:
+                yield (
+                    f"waiter: effect {effect.id}: call {commit.call} waited (event {event.number}) and then began "
+                    f"(event {commit.number})"
+                )

@@ -21,12 +21,12 @@ def no_effect(effect: Effect) -> Iterator[str]:
         if closing.proof == "applied":
             continue
         for landing in effect.landings:
-            if landing.attempt == closing.attempt and _is_false(closing, landing):
-                if not is_excused(effect, closing, landing):
-                    yield (
-                        f"no_effect: effect {effect.id}: attempt {closing.attempt} was closed as {closing.proof} "
-                        f"(event {closing.commit.number}) and has an effect (event {landing.number})"
-                    )
+            false = landing.attempt == closing.attempt and _is_false(closing, landing)
+            if false and not is_excused(effect, closing, landing):
+                yield (
+                    f"no_effect: effect {effect.id}: attempt {closing.attempt} was closed as {closing.proof} "
+                    f"(event {closing.commit.number}) and has an effect (event {landing.number})"
+                )
 
 
 def _is_false(closing: Closing, landing: Landing) -> bool:
@@ -101,7 +101,8 @@ def once(effect: Effect) -> Iterator[str]:
         return  # acknowledged twice is still taken back; an idempotent tool's second request changes nothing
     for landing in effect.landings:
         if landing.count > 1 and not doubles(effect, landing, landing):
-            yield f"twice: effect {effect.id}: attempt {landing.attempt} has {landing.count} effects (event {landing.number})"
+            where = f"twice: effect {effect.id}: attempt {landing.attempt} (event {landing.number})"
+            yield f"{where} has {landing.count} effects"
     for first, second in combinations(effect.landings, 2):
         if not _in_turn(effect, first, second) and not doubles(effect, first, second):
             yield (
