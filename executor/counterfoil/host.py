@@ -6,6 +6,7 @@ passes a host of its own, whose threads take turns as a seed says, so that one s
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import socket
@@ -48,6 +49,9 @@ class Host(Protocol):
             RuntimeError: no thread could be started.
         """
 
+    def at_exit(self, work: Callable[[], None]) -> None:
+        """Have `work` done when this process ends by itself."""
+
     def event(self) -> threading.Event:
         """An event that work in the background can wait for."""
 
@@ -86,6 +90,9 @@ class SystemHost:
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
         return thread
+
+    def at_exit(self, work: Callable[[], None]) -> None:
+        atexit.register(work)
 
     def event(self) -> threading.Event:
         return threading.Event()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -115,12 +116,15 @@ class SimulatedHost:
     def uniform(self, low: float, high: float) -> float:
         return self._scheduler.chance.between("jitter", low, high)
 
+    def at_exit(self, work: Callable[[], None]) -> None:
+        """A simulated process never ends well."""
+
     def name(self) -> str:
         return self._machine.name
 
     def fresh(self) -> str:
         self._machine.fresh += 1
-        return f"{self._machine.name}-{self._machine.fresh:032d}"[-32:].replace(":", "-")
+        return f"{zlib.crc32(self._machine.name.encode()):08x}{self._machine.fresh:024x}"
 
 
 class SimulatedClock:

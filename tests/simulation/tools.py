@@ -175,6 +175,7 @@ def _joint(effect: Effect, order: str, amount: int) -> str:
             if world.shows("slow function"):
                 world.scheduler.sleep(world.chance.between("function waits", 0.1, 3.0))
         if world.shows("declines"):
+            world.told("refused", effect=effect.id, attempt=effect.attempt, key=effect.provider_key)
             raise Rejected("declined", "the card was declined", status=402)
         if world.shows("fails before acting"):
             raise RuntimeError("status 500")
@@ -284,5 +285,8 @@ def described(kind: Kind) -> dict[str, dict[str, Any]]:
                 "tier": one.tier,
                 "looks": one.postcondition_function is not None,
                 "revokes": one.revoke_tool is not None,
+                "concurrent": kind.manners.serialised or kind.manners.idempotent,
+                "idempotent": one.idempotent,
+                "replays_refusals": kind.manners.stores_refusals if one is kind.tool else None,
             }
     return whole

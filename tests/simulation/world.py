@@ -7,7 +7,8 @@ thing as it happens, and it says so (`broke`) whenever it breaks a condition tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from simulation.chance import Chance
@@ -85,7 +86,6 @@ class Request:
     idle: bool = False
     partly: bool = False
     waiting: Callable[[Answer], None] | None = None
-    copies: int = 0
 
 
 @dataclass
@@ -173,16 +173,16 @@ class World:
     def _depart(self, request: Request) -> None:
         if self.shows("loses the request"):
             self.scheduler.at(self.scheduler.now + 5 * MS, lambda: self._lost(request))
-            request.copies = 0
             return
         copies = 1
         safely = self._deduplicates(request) and request.manners.serialised
         if self.shows("delivers twice") and (safely or "breaks client_resent" in self.faults):
             copies = 2
-        request.copies = copies
-        for _ in range(copies):
+        for copy in range(copies):
+            # Nobody hears what is said to a copy, unless a layer below the client makes it (then a condition is broken).
+            one = request if not copy or "breaks client_resent" in self.faults else replace(request, waiting=None)
             self.under_way[request.effect] = self.under_way.get(request.effect, 0) + 1
-            self.scheduler.at(self._arrival(request), lambda: self._arrive(request))
+            self.scheduler.at(self._arrival(request), partial(self._arrive, one))
 
     def _deduplicates(self, request: Request) -> bool:
         return request.manners.keyed or request.manners.idempotent

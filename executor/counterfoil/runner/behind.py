@@ -5,11 +5,11 @@ Losing some of it in a crash is allowed: it is a record of who asked, never of w
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
 import weakref
 from collections import deque
+from functools import partial
 from typing import Any
 
 from counterfoil.errors import LedgerUnavailable
@@ -41,7 +41,7 @@ class Sightings:
             with self._start:
                 if not self._closed and not self._running():
                     self._thread = self._ledger.host.start(self._work, "counterfoil-sightings")
-                    atexit.register(_flush, weakref.ref(self))
+                    self._ledger.host.at_exit(partial(_flush, weakref.ref(self)))
         self._wake.set()
 
     def _running(self) -> bool:

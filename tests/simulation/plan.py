@@ -1,0 +1,120 @@
+"""What an episode is made of, drawn from its seed: tools, hosts, actors, and which faults it may show.
+
+Each seed takes only some of the faults and actors, so that every combination gets depth. Most seeds stay within the
+declared conditions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from simulation.chance import Chance
+from simulation.tools import KINDS
+
+# Within the declared conditions.
+FAULTS = (
+    "loses the request", "loses the answer", "commits late", "answers late", "delivers twice",
+    "answers 500 after acting", "fails before acting", "acts in part", "shows late", "shows an old replica",
+    "fails in the look", "hangs in the look", "forbids the look", "slow look", "shows a look-alike", "declines",
+    "throttles", "slow function", "patient client", "refuses the connection", "works long",
+)  # fmt: skip
+# Each breaks a condition that a tool declares, and the history says so.
+BREAKING = (
+    "breaks grace", "breaks retention", "breaks key", "breaks client_resent", "breaks acted_on_refusal",
+    "breaks stone", "returns without acting", "lies in the look",
+)  # fmt: skip
+STEPS = (
+    "Read", "Start", "Attempt", "Write:SettleReturned", "Write:SettleClosed", "Write:SettleLost", "Write:SettleLook",
+    "Ask", "Sleep", "Sight", "Transact",
+)  # fmt: skip
+PLACES = (
+    *(f"{step} {moment}" for step in STEPS for moment in ("before", "after")),
+    *(f"{step} ledger {moment}" for step in ("Read", "Start", "Write:SettleReturned", "Write:SettleClosed",
+      "Write:SettleLost", "Write:SettleLook", "Transact", "background", "reconcile", "resolve")
+      for moment in ("before", "after")),
+    "function before", "function after", "request before", "request after", "look before", "look after",
+    "undo before", "undo after",
+)  # fmt: skip
+
+Blow: TypeAlias = Literal["kill", "pause", "long pause", "cancel"]
+
+
+@dataclass(frozen=True)
+class Strike:
+    """Something that happens to an actor at the how-manyeth passing of a place."""
+
+    place: str
+    time: int
+    blow: Blow
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One episode. Times in seconds."""
+
+    kinds: tuple[str, ...]
+    hosts: int
+    callers: int
+    calls: int
+    orders: int
+    spread_s: float
+    reconcilers: int
+    operator: bool
+    wrong_operator: bool
+    takes_back: bool
+    checks: bool
+    conflicts: bool
+    rewords: bool
+    faults: frozenset[str]
+    strikes: tuple[Strike, ...]
+    skew_s: float
+    jumps: bool
+    breaks_clock: bool
+    cuts: float
+    delays: float
+    restarts: bool
+
+
+def plan(chance: Chance) -> Plan:
+    """The plan of a seed."""
+    names = tuple(KINDS)
+    kinds = [names[chance.below("kind", len(names))]]
+    if chance.happens("second kind", 0.12):
+        kinds.append(names[chance.below("other kind", len(names))])
+    share = chance.one_of("share of faults", (0.15, 0.3, 0.5))
+    faults = {fault for fault in FAULTS if chance.happens(f"with {fault}", share)}
+    breaking = chance.happens("breaks conditions", 0.2)
+    if breaking:
+        faults.add(BREAKING[chance.below("breaks first", len(BREAKING))])
+        faults |= {fault for fault in BREAKING if chance.happens(f"with {fault}", 0.12)}
+    blows: tuple[Blow, ...] = ("kill", "kill", "cancel", "pause")
+    strikes = [
+        Strike(chance.one_of("place", PLACES), 1 + chance.below("passing", 3), chance.one_of("blow", blows))
+        for _ in range(chance.one_of("strikes", (0, 1, 1, 2, 3)))
+    ]
+    if breaking and chance.happens("long pause", 0.3):
+        strikes.append(Strike(chance.one_of("place of a long pause", PLACES), 1, "long pause"))
+    return Plan(
+        kinds=tuple(dict.fromkeys(kinds)),
+        hosts=1 + chance.below("hosts", 3),
+        callers=1 + chance.below("callers", 4),
+        calls=chance.one_of("calls", (1, 1, 2, 3)),
+        orders=1 + chance.happens("two orders", 0.15),
+        spread_s=chance.one_of("spread", (0.0, 0.3, 3.0, 12.0)),
+        reconcilers=chance.one_of("reconcilers", (0, 1, 1, 2)),
+        operator=chance.happens("operator", 0.15),
+        wrong_operator=breaking and chance.happens("wrong operator", 0.3),
+        takes_back=chance.happens("takes back", 0.4),
+        checks=chance.happens("checks", 0.15),
+        conflicts=chance.happens("conflicts", 0.1),
+        rewords=chance.happens("rewords", 0.2),
+        faults=frozenset(faults),
+        strikes=tuple(strikes),
+        skew_s=chance.one_of("skews", (0.0, 0.4, 0.9)),
+        jumps=chance.happens("jumps", 0.1),
+        breaks_clock=breaking and chance.happens("breaks clock", 0.15),
+        cuts=chance.one_of("cuts", (0.0, 0.0, 0.04, 0.12)),
+        delays=chance.one_of("delays", (0.0, 0.05, 0.2)),
+        restarts=chance.happens("restarts", 0.7),
+    )
