@@ -71,7 +71,7 @@ def _joint(history: History) -> bool:
 def a_second_landing(history: History) -> Iterator[History]:
     """The attempt acts twice."""
     for number, event in _at(history, "landed"):
-        if event["what"] == "effect" and not _breakages(history):
+        if event["made"] == "effect" and not _breakages(history):
             spoiled = copy.deepcopy(history)
             spoiled["events"].insert(number + 1, event | {"reference": "twin"})
             yield spoiled
@@ -80,7 +80,7 @@ def a_second_landing(history: History) -> Iterator[History]:
 @corrupts
 def a_landing_that_never_was(history: History) -> Iterator[History]:
     """What was applied is not there."""
-    numbers = [number for number, event in _at(history, "landed") if event["what"] == "effect"]
+    numbers = [number for number, event in _at(history, "landed") if event["made"] == "effect"]
     if any(event["row"]["verdict"] == "effect_applied" for _, event in _at(history, "committed")) and numbers:
         yield _without(history, *numbers)
 
@@ -95,7 +95,7 @@ def a_landing_after_the_proof(history: History) -> Iterator[History]:
             spoiled = copy.deepcopy(history)
             landed = {"kind": "landed", "effect": "e", "attempt": row["attempts"], "key": row["provider_key"]}
             last = spoiled["events"][-1]["at"]
-            spoiled["events"].append(landed | {"at": last, "reference": "late", "count": 1, "what": "effect"})
+            spoiled["events"].append(landed | {"at": last, "reference": "late", "count": 1, "made": "effect"})
             yield spoiled
 
 
@@ -130,7 +130,7 @@ def an_excuse_of_another_effect(history: History) -> Iterator[History]:
 def nothing_was_taken_back(history: History) -> Iterator[History]:
     """What was revoked stands."""
     numbers = [number for number, _ in _at(history, "undone")]
-    landed = [number for number, event in _at(history, "landed") if event["what"] == "effect"]
+    landed = [number for number, event in _at(history, "landed") if event["made"] == "effect"]
     revoked = any(event["row"]["proof"] == "revoked" for _, event in _at(history, "committed"))
     if numbers and landed and revoked and landed[0] < numbers[0]:
         yield _without(history, *numbers)

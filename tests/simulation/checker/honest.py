@@ -28,6 +28,11 @@ def never_left() -> Story:
     return Story("T0").call().begin().closed("never_sent", 1).begin().send(2).land(2).returned(2).told(APPLIED, "ok")
 
 
+def never_started() -> Story:
+    """It never left, and is told at once."""
+    return Story("T0").call().begin().closed("never_sent", 1).told(NO, "unavailable", "never_sent")
+
+
 def found_later() -> Story:
     """The answer is lost, the call is told so, and a look finds it."""
     story = Story("T2").call().begin().send().land().lost().told(UNKNOWN, "effect_unknown", next_action=WAIT, text=WAIT)
@@ -201,7 +206,7 @@ def lying_look() -> Story:
 HONEST: dict[str, Callable[[], Story]] = {
     one.__name__: one
     for one in (
-        plain, declined, never_left, found_later, absent, grace_too_short, late_truth, late_word, resent,
+        plain, declined, never_left, never_started, found_later, absent, grace_too_short, late_truth, late_word, resent,
         resend_never_left, forgotten, taken_back, stone, revoke_of_applied, compensated, resolved, wrong_person,
         said_applied, same_transaction, rolled_back, overrun, waiting, conflict, look_alike, left_to_a_person, crashed,
         clock_jumped, deaf_provider, resending_client, empty_answer, lying_look,

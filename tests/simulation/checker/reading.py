@@ -270,7 +270,7 @@ def _tables(world: World, tables: Raw) -> None:
 
 def _land(effect: Effect) -> None:
     for event in effect.of("landed"):
-        if event.get("what") == "undo" and effect.undo_kind is None:
+        if event.get("made") == "undo" and effect.undo_kind is None:
             continue  # logged under the original's name: `_link` gives it to who acted
         count = int(event.get("count") or 1)
         effect.landings.append(
@@ -298,7 +298,7 @@ def _link(world: World) -> None:
             continue
         effect.undoes = original
         original.undoing.append(effect)
-        acted = [one for one in original.of("landed") if one.get("what") == "undo"]
+        acted = [one for one in original.of("landed") if one.get("made") == "undo"]
         for event in acted:
             effect.shared_undo = True
             effect.landings.append(Landing(event.number, event.at, 0, event.get("key"), event.get("reference"), 1))

@@ -173,7 +173,7 @@ class Story:
         """The revoke was acknowledged: what stood is taken away, and the effect is known to be none."""
         through = self.rows["u"]["undo_through"] if through is None else through
         if acted:
-            self.land(1, effect="u", what="undo", reference="stone")
+            self.land(1, effect="u", made="undo", reference="stone")
             self._put("undone", effect="e", reference=None)
         self.returned(effect="u", reference="stone")
         row = self.rows["e"]
@@ -188,7 +188,7 @@ class Story:
         link = {"undoes": self.rows["e"]["key"], "undo_kind": "compensation", "tool": "pay.compensation"}
         self.begin(effect="c", **link)
         if acted:
-            self.land(1, effect="c", what="undo", reference="refund")
+            self.land(1, effect="c", made="undo", reference="refund")
             self._put("undone", effect="e", reference=None)
         self.returned(effect="c", reference="refund")
         return self.commit("compensated", undone_by="c")
@@ -215,7 +215,7 @@ class Story:
 
     def land(self, attempt: int = 1, *, effect: str = "e", **more: Any) -> Story:
         key = self.rows.get(effect, BLANK)["provider_key"]
-        content = {"key": key, "reference": f"r{attempt}", "count": 1, "complete": True, "what": "effect"} | more
+        content = {"key": key, "reference": f"r{attempt}", "count": 1, "complete": True, "made": "effect"} | more
         return self._put("landed", effect=effect, attempt=attempt, **content)
 
     def refuse(self, attempt: int = 1) -> Story:

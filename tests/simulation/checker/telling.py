@@ -86,7 +86,7 @@ def _true(world: World, one: Told, effect: Effect, ends: dict[object, int]) -> I
 def _shown(one: Told, effect: Effect, begun: Commit | None) -> list[Commit | None]:
     """The rows that stood at some instant of the call, from the begin of its own last attempt on."""
     start = one.call.number if begun is None else begun.number + 1
-    during = [commit for commit in effect.commits if start < commit.number < one.event.number]
+    during = [commit for commit in effect.commits if start <= commit.number < one.event.number]
     return [effect.current(start), *during]
 
 
