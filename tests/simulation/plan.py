@@ -36,6 +36,7 @@ PLACES = (
     "function before", "function after", "request before", "request after", "look before", "look after",
     "undo before", "undo after",
 )  # fmt: skip
+JOINT = ("Transact before", "Transact after", "Transact ledger before", "Transact ledger after", "function before")
 
 Blow: TypeAlias = Literal["kill", "pause", "long pause", "cancel"]
 
@@ -89,8 +90,10 @@ def plan(chance: Chance) -> Plan:
         faults.add(BREAKING[chance.below("breaks first", len(BREAKING))])
         faults |= {fault for fault in BREAKING if chance.happens(f"with {fault}", 0.12)}
     blows: tuple[Blow, ...] = ("kill", "kill", "cancel", "pause")
+    joint = kinds == ["t5"]
     strikes = [
-        Strike(chance.one_of("place", PLACES), 1 + chance.below("passing", 3), chance.one_of("blow", blows))
+        Strike(chance.one_of("place", PLACES if not joint or chance.happens("anywhere", 0.5) else JOINT),
+               1 + chance.below("passing", 3), chance.one_of("blow", blows))
         for _ in range(chance.one_of("strikes", (0, 1, 1, 2, 3)))
     ]
     if breaking and chance.happens("long pause", 0.3):

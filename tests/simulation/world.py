@@ -178,11 +178,12 @@ class World:
         safely = self._deduplicates(request) and request.manners.serialised
         if self.shows("delivers twice") and (safely or "breaks client_resent" in self.faults):
             copies = 2
-        for copy in range(copies):
-            # Nobody hears what is said to a copy, unless a layer below the client makes it (then a condition is broken).
+        for copy, arrival in enumerate(sorted(self._arrival(request) for _ in range(copies))):
+            # Nobody hears what is said to a later copy, unless a layer below the client makes it, which breaks a
+            # condition.
             one = request if not copy or "breaks client_resent" in self.faults else replace(request, waiting=None)
             self.under_way[request.effect] = self.under_way.get(request.effect, 0) + 1
-            self.scheduler.at(self._arrival(request), partial(self._arrive, one))
+            self.scheduler.at(arrival, partial(self._arrive, one))
 
     def _deduplicates(self, request: Request) -> bool:
         return request.manners.keyed or request.manners.idempotent
