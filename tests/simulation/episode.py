@@ -78,7 +78,7 @@ class Episode:
         self._calls = 0
         self._incarnations = 0
         self._seen: dict[str, dict[str, Any]] = {}
-        self._rows: set[tuple[str, int, str]] = set()
+        self._rows: set[str] = set()
 
     # ------------------------------------------------------------ the history
 
@@ -98,10 +98,9 @@ class Episode:
 
     def committed(self, machine: Machine) -> None:
         """Something was committed: say what has changed."""
-        for row in self.store.simulated_rows():
-            if row not in self._rows:
-                self._rows.add(row)
-                effect, attempt, reference = row
+        for effect, attempt, reference in self.store.simulated_rows():
+            if reference not in self._rows:
+                self._rows.add(reference)
                 self.tell("landed", effect=effect, attempt=attempt, key=f"{effect}-k0", reference=reference, count=1,
                           complete=True, what="effect")  # fmt: skip
         counts: dict[str, int] | None = None
@@ -222,7 +221,7 @@ class Episode:
         self.hosts.append(host)
         return host
 
-    def _observe(self, moment: str, step: str, _tool: str, _effect: str) -> None:
+    def _observe(self, moment: str, step: str, tool: str, effect_id: str) -> None:
         task = self.scheduler.mine()
         if task is not None:
             task.step = step
@@ -353,7 +352,7 @@ class Episode:
                 self.scheduler.discard(machine)
                 self.store.broken_off(machine.slot, machine)
             SET.now = None
-        tools = {}
+        tools: dict[str, Any] = {}
         for name in self.plan.kinds:
             tools |= described(KINDS[name])
         history = {"seed": self.seed, "margin_us": round(MARGIN_S * MICROSECONDS), "tools": tools,

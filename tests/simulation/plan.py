@@ -92,8 +92,11 @@ def plan(chance: Chance) -> Plan:
     blows: tuple[Blow, ...] = ("kill", "kill", "cancel", "pause")
     joint = kinds == ["t5"]
     strikes = [
-        Strike(chance.one_of("place", PLACES if not joint or chance.happens("anywhere", 0.5) else JOINT),
-               1 + chance.below("passing", 3), chance.one_of("blow", blows))
+        Strike(
+            chance.one_of("place", PLACES if not joint or chance.happens("anywhere", 0.5) else JOINT),
+            1 + chance.below("passing", 3),
+            chance.one_of("blow", blows),
+        )
         for _ in range(chance.one_of("strikes", (0, 1, 1, 2, 3)))
     ]
     if breaking and chance.happens("long pause", 0.3):

@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -87,6 +87,11 @@ def run(seeds: range, jobs: int) -> Iterator[Total]:
             yield total
         for worker in workers:
             worker.join()
+
+
+def whole(seeds: range, jobs: int) -> Total:
+    """Live seeds to the last of them."""
+    return deque(run(seeds, jobs), maxlen=1).pop()
 
 
 def _work(url: str | None, asked: multiprocessing.SimpleQueue[range | None],

@@ -1,8 +1,8 @@
 """Tasks that take turns in one thread, in a time of their own: who goes on is drawn, and time passes when all wait.
 
 Owns tasks (greenlets), machines (what a crash, a pause and a clock belong to), and the true time of the world. A task
-gives up its turn at a point, or by waiting. A killed machine's tasks never get another turn; their frames are kept until
-the episode is over, and whatever they still do then, while they are discarded, is refused by `Dead`.
+gives up its turn at a point, or by waiting. A killed machine's tasks never get another turn; their frames are kept
+until the episode is over, and whatever they still do then, while they are discarded, is refused by `Dead`.
 """
 
 from __future__ import annotations

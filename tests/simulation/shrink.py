@@ -1,7 +1,7 @@
 """Make a failing schedule small: put back to their defaults all decisions that it does not need.
 
-A schedule is a seed and the set of its decisions that may be other than their defaults. Removing one leaves the draws of
-all others as they were, so halves, quarters and so on are left out as long as what is left still fails.
+A schedule is a seed and the set of its decisions that may be other than their defaults. Removing one leaves the draws
+of all others as they were, so halves, quarters and so on are left out as long as what is left still fails.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Store:
             pool = self.pool(slot)
             pool.stage = pool.machine = None
         for table in (*TABLES, "simulated_rows"):
-            self._run(f'DELETE FROM "{table}"')
+            self._run(f'DELETE FROM "{table}"')  # noqa: S608 - names of our own tables
         if not self.is_sqlite:
             for table in ("incidents", "sightings"):
                 self._run(f"ALTER SEQUENCE {table}_number_seq RESTART")

@@ -93,7 +93,7 @@ def _paid(answer: Answer, effect: Effect) -> str:
         case 0:
             raise TimeoutError
         case 429:
-            raise Throttled("rate_limited", "too many requests", retry_after_s=answer.retry_after_s, status=429)
+            raise Throttled(answer.retry_after_s)
         case 500:
             raise RuntimeError("status 500")
         case status:
@@ -121,7 +121,9 @@ class Body:
                 world.scheduler.sleep(world.chance.between("function waits", 0.1, 5.0))
             if world.shows("refuses the connection"):
                 raise ConnectionRefusedError
-            request = Request(effect.id, effect.attempt, effect.provider_key, f"{order} {amount} {note}", self.manners, 0)
+            request = Request(
+                effect.id, effect.attempt, effect.provider_key, f"{order} {amount} {note}", self.manners, 0
+            )
             patience_s = effect.remaining_s
             if world.shows("patient client"):
                 patience_s += world.chance.between("client waits", 0.1, 4.0)
@@ -144,7 +146,7 @@ class Body:
         try:
             shown = SET.world.look(SET.here, effect.id, group=group)
         except PermissionError:
-            raise Forbidden("look_forbidden", "the credential may not look") from None
+            raise Forbidden("the credential may not look") from None
         return _evidence(shown, alike=self._alike)
 
 

@@ -459,9 +459,7 @@ class World:
             self._deduplicate(request, done.answer)
             return
         standing = [
-            one
-            for one in self.landings
-            if one.effect == original and one.standing and (not stone or one.key in keys)
+            one for one in self.landings if one.effect == original and one.standing and (not stone or one.key in keys)
         ]
         if stone and standing and self.chance.happens("revoke finds", 0.3):
             self._end(request)

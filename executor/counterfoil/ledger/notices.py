@@ -23,9 +23,7 @@ _HAS_ONE = sa.exists().where(
 # Every unknown effect has a next look: saying so lets the index of what is due serve here too.
 _LEFT = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & effects.c.look_at.is_not(None)
 _LEFT &= (effects.c.tenant == sa.bindparam("of_tenant")) & (effects.c.review_at <= sa.bindparam("now"))
-_UNREVIEWED = (
-    sa.select(*COLUMNS).where(_LEFT & ~_HAS_ONE).order_by(effects.c.look_at).limit(sa.bindparam("most"))
-)
+_UNREVIEWED = sa.select(*COLUMNS).where(_LEFT & ~_HAS_ONE).order_by(effects.c.look_at).limit(sa.bindparam("most"))
 
 
 def fresh(connection: sa.Connection) -> list[Incident]:
