@@ -104,7 +104,7 @@ def plan(chance: Chance) -> Plan:
     return Plan(
         kinds=tuple(dict.fromkeys(kinds)),
         hosts=1 + chance.below("hosts", 3),
-        callers=1 + chance.below("callers", 4),
+        callers=chance.one_of("callers", (1, 2, 2, 3, 4)),
         calls=chance.one_of("calls", (1, 1, 2, 3)),
         orders=1 + chance.happens("two orders", 0.15),
         spread_s=chance.one_of("spread", (0.0, 0.3, 3.0, 12.0)),

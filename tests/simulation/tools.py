@@ -79,7 +79,7 @@ class Kind:
 
 
 def _policy(**more: Any) -> Policy:
-    plain: dict[str, Any] = {"timeout_s": TIMEOUT_S, "patience_s": 4.0, "wait_s": 0.3, "wait_max_s": 2.0}
+    plain: dict[str, Any] = {"timeout_s": TIMEOUT_S, "patience_s": 2.5, "wait_s": 0.5, "wait_max_s": 2.0}
     plain |= {"review_after_s": REVIEW_S, "audit_s": AUDIT_S, "look_timeout_s": LOOK_S}
     return Policy(**plain | more)
 
@@ -169,8 +169,6 @@ def _joint(effect: Effect, order: str, amount: int) -> str:
         insert = "INSERT INTO simulated_rows (effect, attempt, reference) VALUES (:effect, :attempt, :reference)"
         reference = f"row-{effect.id}-{effect.attempt}-{world.number}"
         world.number += 1
-        world.told("sent", effect=effect.id, attempt=effect.attempt, key=effect.provider_key, host=machine.name,
-                   marked=False)  # fmt: skip
         connection.execute(sa.text(insert), {"effect": effect.id, "attempt": effect.attempt, "reference": reference})
         if store.is_sqlite:  # a server would make others wait for this transaction inside a statement
             world.scheduler.point("function before")
@@ -250,14 +248,14 @@ def _kinds() -> dict[str, Kind]:
     stored = KeyPolicy(RETENTION_S, concurrent=True, replays_refusals=True)
     made = [
         _kind("t2-anywhere", graced, _policy(grace_s=GRACE_S), looks=True),
-        _kind("t2-marked", graced, _policy(grace_s=GRACE_S, patience_s=12.0), sends="marked", looks=True, refunds=True),
+        _kind("t2-marked", graced, _policy(grace_s=GRACE_S, patience_s=8.0), sends="marked", looks=True, refunds=True),
         _kind("t2-once", graced, _policy(grace_s=GRACE_S, verify="always"), sends="once", looks=True),
         _kind("t2-alike", graced, _policy(grace_s=GRACE_S), looks=True, alike=True),
         _kind("t3", keyed, _policy(grace_s=GRACE_S, key_policy=serial), sends="marked"),
-        _kind("t3-racy", racy, _policy(grace_s=GRACE_S, key_policy=race, patience_s=9.0)),
+        _kind("t3-racy", racy, _policy(grace_s=GRACE_S, key_policy=race, patience_s=7.0)),
         _kind("t3-stored", storing, _policy(grace_s=GRACE_S, key_policy=stored), sends="once"),
         _kind("t3-idempotent", again, _policy(grace_s=GRACE_S, idempotent_window_s=RETENTION_S), idempotent=True),
-        _kind("t3-looks", keyed, _policy(grace_s=GRACE_S, key_policy=serial, patience_s=9.0), looks=True, refunds=True),
+        _kind("t3-looks", keyed, _policy(grace_s=GRACE_S, key_policy=serial, patience_s=7.0), looks=True, refunds=True),
         _kind("t3-racy-looks", racy, _policy(grace_s=GRACE_S, key_policy=race), looks=True),
         _kind("t0", plain, _policy(patience_s=1.0)),
         _kind("t0-once", plain, _policy(patience_s=1.0), sends="once"),

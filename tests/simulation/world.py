@@ -378,7 +378,7 @@ class World:
         scheduler = self.scheduler
         scheduler.point("look before")
         self._refuse_dead(machine)
-        asked_at = scheduler.now
+        asked_at = scheduler.now + machine.skew_us  # as the host that asks has it: the ledger's time
         if self.shows("slow look"):
             scheduler.sleep(self.chance.between("look waits", 0.05, 1.2))
         if self.shows("hangs in the look", 0.2):
