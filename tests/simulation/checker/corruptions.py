@@ -21,7 +21,7 @@ def corrupts(spoil: Corruption) -> Corruption:
     return spoil
 
 
-def _at(history: History, kind: str) -> Iterator[tuple[int, Event]]:
+def at(history: History, kind: str) -> Iterator[tuple[int, Event]]:
     for number, event in enumerate(history["events"]):
         if event["kind"] == kind:
             yield number, event
@@ -29,38 +29,38 @@ def _at(history: History, kind: str) -> Iterator[tuple[int, Event]]:
 
 def _begins(history: History) -> Iterator[tuple[int, Event]]:
     seen: dict[str, int] = {}
-    for number, event in _at(history, "committed"):
+    for number, event in at(history, "committed"):
         if event["row"]["attempts"] > seen.get(event["effect"], 0):
             yield number, event
         seen[event["effect"]] = event["row"]["attempts"]
 
 
-def _without(history: History, *numbers: int) -> History:
+def without(history: History, *numbers: int) -> History:
     spoiled = copy.deepcopy(history)
     spoiled["events"] = [one for number, one in enumerate(spoiled["events"]) if number not in numbers]
     return spoiled
 
 
-def _with(history: History, number: int, **changes: Any) -> History:
+def with_event(history: History, number: int, **changes: Any) -> History:
     spoiled = copy.deepcopy(history)
     spoiled["events"][number] |= changes
     return spoiled
 
 
 def _row(history: History, number: int, **changes: Any) -> History:
-    return _with(history, number, row=history["events"][number]["row"] | changes)
+    return with_event(history, number, row=history["events"][number]["row"] | changes)
 
 
 def _breakages(history: History) -> bool:
-    return any(_at(history, "broke"))
+    return any(at(history, "broke"))
 
 
 def _excused(history: History) -> bool:
     """Whether it needs an excuse. A person's word needs none: what was under way is that person's own risk."""
-    return any(event["condition"] != "operator" for _, event in _at(history, "broke"))
+    return any(event["condition"] != "operator" for _, event in at(history, "broke"))
 
 
-def _joint(history: History) -> bool:
+def is_joint(history: History) -> bool:
     return bool(history["tools"]["pay"]["tier"] == "T5")
 
 
@@ -70,7 +70,7 @@ def _joint(history: History) -> bool:
 @corrupts
 def a_second_landing(history: History) -> Iterator[History]:
     """The attempt acts twice."""
-    for number, event in _at(history, "landed"):
+    for number, event in at(history, "landed"):
         if event["made"] == "effect" and not _breakages(history):
             spoiled = copy.deepcopy(history)
             spoiled["events"].insert(number + 1, event | {"reference": "twin"})
@@ -80,15 +80,15 @@ def a_second_landing(history: History) -> Iterator[History]:
 @corrupts
 def a_landing_that_never_was(history: History) -> Iterator[History]:
     """What was applied is not there."""
-    numbers = [number for number, event in _at(history, "landed") if event["made"] == "effect"]
-    if any(event["row"]["verdict"] == "effect_applied" for _, event in _at(history, "committed")) and numbers:
-        yield _without(history, *numbers)
+    numbers = [number for number, event in at(history, "landed") if event["made"] == "effect"]
+    if any(event["row"]["verdict"] == "effect_applied" for _, event in at(history, "committed")) and numbers:
+        yield without(history, *numbers)
 
 
 @corrupts
 def a_landing_after_the_proof(history: History) -> Iterator[History]:
     """What was proven to have had none lands in the end."""
-    for _, event in _at(history, "committed"):
+    for _, event in at(history, "committed"):
         row = event["row"]
         mine = row["verdict"] == "no_effect" and row["id"] == "e" and row["proof"] != "operator"
         if mine and not _breakages(history):
@@ -103,7 +103,7 @@ def a_landing_after_the_proof(history: History) -> Iterator[History]:
 def an_excuse_taken_away(history: History) -> Iterator[History]:
     """Nothing was broken after all."""
     if _excused(history):
-        yield _without(history, *(number for number, _ in _at(history, "broke")))
+        yield without(history, *(number for number, _ in at(history, "broke")))
 
 
 @corrupts
@@ -111,7 +111,7 @@ def an_excuse_of_another_kind(history: History) -> Iterator[History]:
     """Another condition was broken, on which nothing here rests."""
     if _excused(history):
         spoiled = copy.deepcopy(history)
-        for _, event in _at(spoiled, "broke"):
+        for _, event in at(spoiled, "broke"):
             event["condition"] = "stone"
         yield spoiled
 
@@ -121,7 +121,7 @@ def an_excuse_of_another_effect(history: History) -> Iterator[History]:
     """It was broken for somebody else."""
     if _excused(history):
         spoiled = copy.deepcopy(history)
-        for _, event in _at(spoiled, "broke"):
+        for _, event in at(spoiled, "broke"):
             event["effect"] = "other"
         yield spoiled
 
@@ -129,20 +129,20 @@ def an_excuse_of_another_effect(history: History) -> Iterator[History]:
 @corrupts
 def nothing_was_taken_back(history: History) -> Iterator[History]:
     """What was revoked stands."""
-    numbers = [number for number, _ in _at(history, "undone")]
-    landed = [number for number, event in _at(history, "landed") if event["made"] == "effect"]
-    revoked = any(event["row"]["proof"] == "revoked" for _, event in _at(history, "committed"))
+    numbers = [number for number, _ in at(history, "undone")]
+    landed = [number for number, event in at(history, "landed") if event["made"] == "effect"]
+    revoked = any(event["row"]["proof"] == "revoked" for _, event in at(history, "committed"))
     if numbers and landed and revoked and landed[0] < numbers[0]:
-        yield _without(history, *numbers)
+        yield without(history, *numbers)
 
 
 @corrupts
 def the_look_never_was(history: History) -> Iterator[History]:
     """What was found or absent was never asked for."""
-    numbers = [number for number, event in _at(history, "looked") if event["answer"] != "unclear"]
-    proofs = [event["row"]["proof"] for _, event in _at(history, "committed")]
+    numbers = [number for number, event in at(history, "looked") if event["answer"] != "unclear"]
+    proofs = [event["row"]["proof"] for _, event in at(history, "committed")]
     if numbers and {"found", "absent_after_grace"} & set(proofs):
-        yield _without(history, *numbers)
+        yield without(history, *numbers)
 
 
 # ---------------------------------------------------------------- sends
@@ -152,8 +152,8 @@ def the_look_never_was(history: History) -> Iterator[History]:
 def sent_before_its_begin(history: History) -> Iterator[History]:
     """The request leaves before the begin is durable."""
     begins = {event["row"]["attempts"]: number for number, event in _begins(history) if event["effect"] == "e"}
-    for number, event in _at(history, "sent"):
-        if not _joint(history):
+    for number, event in at(history, "sent"):
+        if not is_joint(history):
             spoiled = copy.deepcopy(history)
             spoiled["events"].insert(begins[event["attempt"]], spoiled["events"].pop(number))
             yield spoiled
@@ -162,17 +162,17 @@ def sent_before_its_begin(history: History) -> Iterator[History]:
 @corrupts
 def sent_as_an_attempt_that_never_began(history: History) -> Iterator[History]:
     """The fence of the request is nobody's."""
-    for number, event in _at(history, "sent"):
-        if not _joint(history):
-            yield _with(history, number, attempt=event["attempt"] + 7)
+    for number, event in at(history, "sent"):
+        if not is_joint(history):
+            yield with_event(history, number, attempt=event["attempt"] + 7)
 
 
 @corrupts
 def sent_by_a_stranger(history: History) -> Iterator[History]:
     """Another host sends what this one began."""
-    for number, _ in _at(history, "sent"):
-        if not _joint(history):
-            yield _with(history, number, host="Z")
+    for number, _ in at(history, "sent"):
+        if not is_joint(history):
+            yield with_event(history, number, host="Z")
 
 
 # ---------------------------------------------------------------- rows
@@ -182,22 +182,22 @@ def sent_by_a_stranger(history: History) -> Iterator[History]:
 def a_begin_left_out(history: History) -> Iterator[History]:
     """The begin was not durable."""
     for number, _ in _begins(history):
-        if not _joint(history):
-            yield _without(history, number)
+        if not is_joint(history):
+            yield without(history, number)
 
 
 @corrupts
 def the_last_commit_left_out(history: History) -> Iterator[History]:
     """The row changed, and nobody committed it."""
-    numbers = [number for number, event in _at(history, "committed") if event["effect"] == "e"]
-    yield _without(history, numbers[-1])
+    numbers = [number for number, event in at(history, "committed") if event["effect"] == "e"]
+    yield without(history, numbers[-1])
 
 
 @corrupts
 def a_verdict_swapped(history: History) -> Iterator[History]:
     """A settled row says the contrary."""
     other = {"no_effect": "effect_applied", "effect_applied": "no_effect"}
-    for number, event in _at(history, "committed"):
+    for number, event in at(history, "committed"):
         if event["row"]["verdict"] in other:
             yield _row(history, number, verdict=other[event["row"]["verdict"]])
 
@@ -206,7 +206,7 @@ def a_verdict_swapped(history: History) -> Iterator[History]:
 def sends_until_goes_back(history: History) -> Iterator[History]:
     """The last possible send is forgotten."""
     seen: set[str] = set()
-    for number, event in _at(history, "committed"):
+    for number, event in at(history, "committed"):
         if event["effect"] in seen:
             yield _row(history, number, sends_until=event["row"]["sends_until"] - 60)
         seen.add(event["effect"])
@@ -215,7 +215,7 @@ def sends_until_goes_back(history: History) -> Iterator[History]:
 @corrupts
 def absence_proves_too_early(history: History) -> Iterator[History]:
     """`absent_from` leaves the grace out."""
-    for number, event in _at(history, "committed"):
+    for number, event in at(history, "committed"):
         row = event["row"]
         if row["verdict"] == "effect_unknown" and row["absent_from"] is not None and event["effect"] == "e":
             yield _row(history, number, absent_from=row["sends_until"])
@@ -231,7 +231,7 @@ def an_attempt_is_skipped(history: History) -> Iterator[History]:
 @corrupts
 def an_attempt_is_opened_again(history: History) -> Iterator[History]:
     """A place that was closed is open once more."""
-    for number, event in _at(history, "committed"):
+    for number, event in at(history, "committed"):
         if event["row"]["verdict"] == "no_effect":
             yield _row(history, number, open_attempts=1)
 
@@ -240,7 +240,7 @@ def an_attempt_is_opened_again(history: History) -> Iterator[History]:
 def a_key_changes_by_itself(history: History) -> Iterator[History]:
     """The provider key is another one after a settle."""
     begins = {number for number, _ in _begins(history)}
-    for number, _ in _at(history, "committed"):
+    for number, _ in at(history, "committed"):
         if number not in begins:
             yield _row(history, number, provider_key="e-k9")
 
@@ -248,7 +248,7 @@ def a_key_changes_by_itself(history: History) -> Iterator[History]:
 @corrupts
 def a_doubt_without_a_next_look(history: History) -> Iterator[History]:
     """Unknown, and nothing is due."""
-    for number, event in _at(history, "committed"):
+    for number, event in at(history, "committed"):
         if event["row"]["verdict"] == "effect_unknown":
             yield _row(history, number, look_at=None)
 
@@ -279,7 +279,7 @@ def entries_reordered(history: History) -> Iterator[History]:
     entries = history["tables"]["entries"]
     for place in range(len(entries) - 1):
         first, second = entries[place], entries[place + 1]
-        if first["key"] == second["key"] and not _joint(history):
+        if first["key"] == second["key"] and not is_joint(history):
             spoiled = copy.deepcopy(history)
             spoiled["tables"]["entries"][place]["seq"] = second["seq"]
             spoiled["tables"]["entries"][place + 1]["seq"] = first["seq"]
@@ -290,7 +290,7 @@ def entries_reordered(history: History) -> Iterator[History]:
 def an_entry_rewritten(history: History) -> Iterator[History]:
     """The book says another verdict than the row."""
     for place, entry in enumerate(history["tables"]["entries"]):
-        if not _joint(history):
+        if not is_joint(history):
             spoiled = copy.deepcopy(history)
             other = "no_effect" if entry["detail"]["verdict"] != "no_effect" else "effect_applied"
             spoiled["tables"]["entries"][place]["detail"]["verdict"] = other
@@ -311,55 +311,8 @@ def an_absence_asked_earlier(history: History) -> Iterator[History]:
 def an_incident_left_out(history: History) -> Iterator[History]:
     """What a person should see is not there."""
     for place, one in enumerate(history["tables"]["incidents"]):
-        if one["kind"] != "applied_more_than_once" or any(_at(history, "looked")):
+        if one["kind"] != "applied_more_than_once" or any(at(history, "looked")):
             spoiled = copy.deepcopy(history)
             del spoiled["tables"]["incidents"][place]
-            if not (one["kind"] == "applied_more_than_once" and any(_at(history, "broke"))):
+            if not (one["kind"] == "applied_more_than_once" and any(at(history, "broke"))):
                 yield spoiled
-
-
-# ---------------------------------------------------------------- what was told
-
-
-@corrupts
-def told_none_of_what_landed(history: History) -> Iterator[History]:
-    """Applied, and told as no effect."""
-    for number, event in _at(history, "told"):
-        if event["verdict"] == "effect_applied" and not any(
-            one["row"]["verdict"] == "no_effect" for _, one in _at(history, "committed")
-        ):
-            yield _with(history, number, verdict="no_effect", ok=False, code="unavailable", proof="never_sent")
-
-
-@corrupts
-def told_applied_of_what_is_not(history: History) -> Iterator[History]:
-    """No effect or unknown, and told as done."""
-    for number, event in _at(history, "told"):
-        if event["verdict"] != "effect_applied" and event["code"] != "key_conflict":
-            yield _with(history, number, verdict="effect_applied", ok=True, code="ok", proof="returned")
-
-
-@corrupts
-def told_by_another_proof(history: History) -> Iterator[History]:
-    """True, for a reason that was never the case."""
-    for number, event in _at(history, "told"):
-        if event["verdict"] != "effect_unknown" and event["code"] != "key_conflict" and not _joint(history):
-            yield _with(history, number, proof="never_sent" if event["proof"] != "never_sent" else "rejected")
-
-
-@corrupts
-def told_before_its_call(history: History) -> Iterator[History]:
-    """The call was never made."""
-    for number, event in _at(history, "call"):
-        if any(one["call"] == event["call"] for _, one in _at(history, "told")):
-            yield _without(history, number)
-
-
-@corrupts
-def told_to_repeat_it(history: History) -> Iterator[History]:
-    """A doubt invites another attempt."""
-    for number, event in _at(history, "told"):
-        if event["verdict"] == "effect_unknown":
-            yield _with(history, number, next_action="Call pay again in 5 s.")
-            yield _with(history, number, text="Next action: Use another order.")
-            yield _with(history, number, text="It may work if you retry it.")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from simulation.checker import corruptions_told, unexcused
 from simulation.checker.check import check
 from simulation.checker.corruptions import CORRUPTIONS, Corruption
 from simulation.checker.dishonest import DISHONEST
@@ -113,5 +114,6 @@ def test_the_checker_shares_no_code(part: str) -> None:
 
 def test_every_part_is_walked() -> None:
     """The list of parts is the folder, but for what tests it."""
-    testing = {"test_checker", "stories", "honest", "dishonest", "corruptions"}
+    testing = {"test_checker", "stories", "honest", "dishonest", "unexcused", "corruptions", "corruptions_told"}
+    assert {corruptions_told.__name__, unexcused.__name__} <= set(sys.modules)
     assert {file.stem for file in HERE.glob("*.py")} - testing == set(PARTS)
