@@ -176,9 +176,9 @@ class Episode:
                 self.scheduler.hits[f"pause {where}"] += 1
                 self.tell("paused", host=machine.name)
                 self.scheduler.pause(machine, self.chance.between("pause by", 0.05, most))
-            case "cancel" if task.call is not None:
+            case "cancel" if not task.name.startswith("counterfoil"):
                 self.scheduler.hits[f"cancel {where}"] += 1
-                self.tell("cancelled", call=task.call)
+                self.tell("cancelled", host=machine.name, call=task.call)
                 self.scheduler.interrupt(task, KeyboardInterrupt())
 
     def kill(self, machine: Machine) -> None:
@@ -315,8 +315,8 @@ class Episode:
 
     def _taker_back(self, host: Host) -> None:
         """Revokes doubts and compensates what is applied."""
-        for _ in range(2):
-            self._rest("taker back waits", 8.0)
+        for _ in range(3):
+            self._rest("taker back waits", self.chance.one_of("taker back's pace", (0.3, 3.0, 9.0)))
             try:
                 rows = [row for row in host.executor.audit.effects() if row.undo_kind is None]
             except LedgerError:

@@ -82,7 +82,8 @@ def plan(chance: Chance) -> Plan:
     names = tuple(KINDS)
     kinds = [names[chance.below("kind", len(names))]]
     if chance.happens("second kind", 0.12):
-        kinds.append(names[chance.below("other kind", len(names))])
+        joined = chance.happens("beside a joint transaction", 0.3)
+        kinds.append("t5" if joined else names[chance.below("other kind", len(names))])
     share = chance.one_of("share of faults", (0.15, 0.3, 0.5))
     faults = {fault for fault in FAULTS if chance.happens(f"with {fault}", share)}
     breaking = chance.happens("breaks conditions", 0.2)
@@ -111,7 +112,7 @@ def plan(chance: Chance) -> Plan:
         reconcilers=chance.one_of("reconcilers", (0, 1, 1, 2)),
         operator=chance.happens("operator", 0.15),
         wrong_operator=breaking and chance.happens("wrong operator", 0.3),
-        takes_back=chance.happens("takes back", 0.4),
+        takes_back=chance.happens("takes back", 0.8 if kinds[0].startswith("t4") else 0.3),
         checks=chance.happens("checks", 0.15),
         conflicts=chance.happens("conflicts", 0.1),
         rewords=chance.happens("rewords", 0.2),

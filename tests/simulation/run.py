@@ -108,14 +108,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write the figures there")
     asked = parser.parse_args()
-    total = Total()
+    total, shown = Total(), 0
     for total in run(range(asked.first, asked.first + asked.seeds), asked.jobs):
+        sys.stdout.write("".join(f"{failure}\n" for failure in total.failures[shown:]))
+        sys.stdout.flush()
+        shown = len(total.failures)
         pace = total.seeds / max(total.seconds, 0.001)
         sys.stderr.write(f"\r{total.seeds} seeds, {pace:.0f}/s, {len(total.failures)} failing ")
         sys.stderr.flush()
     sys.stderr.write("\n")
     sys.stdout.write(table(total.seeds, total.hits, total.reached) + "\n")
-    sys.stdout.write("".join(f"{failure}\n" for failure in total.failures))
     sys.stdout.write(f"{total.seeds} seeds in {total.seconds:.0f} s, {len(total.failures)} with violations\n")
     if asked.json is not None:
         figures = {"seeds": total.seeds, "seconds": total.seconds, "hits": total.hits, "reached": total.reached,
