@@ -176,10 +176,17 @@ class Episode:
                 self.scheduler.hits[f"pause {where}"] += 1
                 self.tell("paused", host=machine.name)
                 self.scheduler.pause(machine, self.chance.between("pause by", 0.05, most))
-            case "cancel" if not task.name.startswith("counterfoil"):
-                self.scheduler.hits[f"cancel {where}"] += 1
-                self.tell("cancelled", host=machine.name, call=task.call)
-                self.scheduler.interrupt(task, KeyboardInterrupt())
+            case "cancel":
+                self._cancel(task, where)
+
+    def _cancel(self, task: Task, where: str) -> None:
+        """Ctrl-C: into the actor at the point, or, at a point of a thread of the library, one that waits for it."""
+        callers = [one for one in task.machine.tasks if one.call is not None and one.is_alive()]
+        struck = next(iter(callers), None) if task.name.startswith("counterfoil") else task
+        if struck is not None:
+            self.scheduler.hits[f"cancel {where}"] += 1
+            self.tell("cancelled", host=task.machine.name, call=struck.call)
+            self.scheduler.interrupt(struck, KeyboardInterrupt())
 
     def kill(self, machine: Machine) -> None:
         """SIGKILL: its tasks never act again, the database ends its transactions; perhaps it is started again."""

@@ -19,11 +19,6 @@ FAULTS = (
     "fails in the look", "hangs in the look", "forbids the look", "slow look", "shows a look-alike", "declines",
     "throttles", "slow function", "patient client", "refuses the connection", "works long",
 )  # fmt: skip
-# Each breaks a condition that a tool declares, and the history says so.
-BREAKING = (
-    "breaks grace", "breaks retention", "breaks key", "breaks client_resent", "breaks acted_on_refusal",
-    "breaks stone", "returns without acting", "lies in the look",
-)  # fmt: skip
 STEPS = (
     "Read", "Start", "Attempt", "Write:SettleReturned", "Write:SettleClosed", "Write:SettleLost", "Write:SettleLook",
     "Ask", "Sleep", "Sight", "Transact",
@@ -36,7 +31,28 @@ PLACES = (
     "function before", "function after", "request before", "request after", "look before", "look after",
     "undo before", "undo after",
 )  # fmt: skip
-JOINT = ("Transact before", "Transact after", "Transact ledger before", "Transact ledger after", "function before")
+# What makes a step likely: the kinds of tools that come to it, and a fault that leads there.
+_LOOKING = ("t2-anywhere", "t2-once", "t1", "t3-looks")
+AIMS: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "Write:SettleClosed": ((), "declines"),
+    "Write:SettleLost": ((), "loses the answer"),
+    "Write:SettleLook": (_LOOKING, "loses the answer"),
+    "Ask": (_LOOKING, "loses the answer"),
+    "Transact": (("t5",), None),
+}
+# What a condition is declared for, and the fault that makes its breaking matter.
+BREAKS: dict[str, tuple[str, str | None]] = {
+    "breaks grace": ("t", "commits late"),
+    "breaks retention": ("t3", "loses the answer"),
+    "breaks key": ("t3", "loses the answer"),
+    "breaks client_resent": ("t", "delivers twice"),
+    "breaks acted_on_refusal": ("t", "declines"),
+    "breaks stone": ("t4", "commits late"),
+    "returns without acting": ("t", None),
+    "lies in the look": ("t", "loses the answer"),
+}
+
+BREAKING = tuple(BREAKS)
 
 Blow: TypeAlias = Literal["kill", "pause", "long pause", "cancel"]
 
@@ -79,36 +95,29 @@ class Plan:
 
 def plan(chance: Chance) -> Plan:
     """The plan of a seed."""
-    names = tuple(KINDS)
+    names = (*KINDS, "t4", "t4-looks")  # what is taken back needs more seeds to be reached at a bad moment
     kinds = [names[chance.below("kind", len(names))]]
+    share = chance.one_of("share of faults", (0.15, 0.3, 0.5))
+    faults = {fault for fault in FAULTS if chance.happens(f"with {fault}", share)}
+    strikes = _aimed(chance, kinds, faults) if chance.happens("aimed", 0.5) else []
+    strikes += _random_strikes(chance)
+    breaking = chance.happens("breaks conditions", 0.2)
+    if breaking:
+        faults |= _breaking(chance, kinds[0])
+        if chance.happens("long pause", 0.3):
+            strikes.append(Strike(chance.one_of("place of a long pause", PLACES), 1, "long pause"))
+    if "shows an old replica" in faults:
+        faults.add("shows late")
     if chance.happens("second kind", 0.12):
         joined = chance.happens("beside a joint transaction", 0.3)
         kinds.append("t5" if joined else names[chance.below("other kind", len(names))])
-    share = chance.one_of("share of faults", (0.15, 0.3, 0.5))
-    faults = {fault for fault in FAULTS if chance.happens(f"with {fault}", share)}
-    breaking = chance.happens("breaks conditions", 0.2)
-    if breaking:
-        faults.add(BREAKING[chance.below("breaks first", len(BREAKING))])
-        faults |= {fault for fault in BREAKING if chance.happens(f"with {fault}", 0.12)}
-    blows: tuple[Blow, ...] = ("kill", "kill", "cancel", "pause")
-    joint = kinds == ["t5"]
-    strikes = [
-        Strike(
-            chance.one_of("place", PLACES if not joint or chance.happens("anywhere", 0.5) else JOINT),
-            1 + chance.below("passing", 3),
-            chance.one_of("blow", blows),
-        )
-        for _ in range(chance.one_of("strikes", (0, 1, 1, 2, 3)))
-    ]
-    if breaking and chance.happens("long pause", 0.3):
-        strikes.append(Strike(chance.one_of("place of a long pause", PLACES), 1, "long pause"))
     return Plan(
         kinds=tuple(dict.fromkeys(kinds)),
         hosts=1 + chance.below("hosts", 3),
         callers=chance.one_of("callers", (1, 2, 2, 3, 4)),
         calls=chance.one_of("calls", (1, 1, 2, 3)),
         orders=1 + chance.happens("two orders", 0.15),
-        spread_s=chance.one_of("spread", (0.0, 0.3, 3.0, 12.0)),
+        spread_s=chance.one_of("spread", (0.0, 0.3, 3.0, 10.0, 22.0)),
         reconcilers=chance.one_of("reconcilers", (0, 1, 1, 2)),
         operator=chance.happens("operator", 0.15),
         wrong_operator=breaking and chance.happens("wrong operator", 0.3),
@@ -125,3 +134,31 @@ def plan(chance: Chance) -> Plan:
         delays=chance.one_of("delays", (0.0, 0.05, 0.2)),
         restarts=chance.happens("restarts", 0.7),
     )
+
+
+def _aimed(chance: Chance, kinds: list[str], faults: set[str]) -> list[Strike]:
+    """One strike at a step that this episode is then likely to come to."""
+    step = chance.one_of("aimed at", STEPS)
+    fitting, fault = AIMS.get(step, ((), None))
+    if fitting:
+        kinds[0] = chance.one_of("aimed kind", fitting)
+    if fault is not None:
+        faults.add(fault)
+    moment = chance.one_of("aimed moment", ("before", "after"))
+    blows: tuple[Blow, ...] = ("kill", "cancel", "pause")
+    return [Strike(f"{step} {moment}", chance.one_of("aimed passing", (1, 1, 2)), chance.one_of("aimed blow", blows))]
+
+
+def _random_strikes(chance: Chance) -> list[Strike]:
+    blows: tuple[Blow, ...] = ("kill", "kill", "cancel", "pause")
+    return [
+        Strike(chance.one_of("place", PLACES), chance.one_of("passing", (1, 1, 2, 3)), chance.one_of("blow", blows))
+        for _ in range(chance.one_of("strikes", (0, 0, 1, 1, 2)))
+    ]
+
+
+def _breaking(chance: Chance, kind: str) -> set[str]:
+    fitting = [fault for fault, (tools, _) in BREAKS.items() if kind.startswith(tools)]
+    chosen = {fitting[chance.below("breaks first", len(fitting))]}
+    chosen |= {fault for fault in fitting if chance.happens(f"with {fault}", 0.12)}
+    return chosen | {fault for broken in chosen if (fault := BREAKS[broken][1]) is not None}

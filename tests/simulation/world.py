@@ -178,6 +178,9 @@ class World:
         safely = self._deduplicates(request) and request.manners.serialised
         if self.shows("delivers twice") and (safely or "breaks client_resent" in self.faults):
             copies = 2
+            if "breaks client_resent" in self.faults:
+                self.scheduler.hits["fault breaks client_resent"] += 1
+                self.broke(request.effect, "client_resent")
         for copy, arrival in enumerate(sorted(self._arrival(request) for _ in range(copies))):
             # Nobody hears what is said to a later copy, unless a layer below the client makes it, which breaks a
             # condition.
