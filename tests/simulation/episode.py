@@ -1,6 +1,6 @@
 """One episode: the real executors on simulated machines, the actors that use them, and the history of what happened.
 
-Owns what may befall an actor at a point, the actors' doings, and the quiet end: the world answers again, everything
+Owns what may befall an actor at a point, and the quiet end: the world answers again, everything
 under way lands or dies, doubts are looked at until nothing more is due.
 """
 
@@ -13,6 +13,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from simulation.actors import Actors, Host
 from simulation.chance import Chance, Made
 from simulation.machine import SimulatedClock, SimulatedHost
 from simulation.plan import Plan, Strike, plan
@@ -21,7 +22,7 @@ from simulation.store import TABLES, Fate, Store
 from simulation.tools import KINDS, SET, Setting, described
 from simulation.world import World
 
-from counterfoil import Executor, LedgerError, StaleVersion, UsageError, Verdict
+from counterfoil import Executor
 from counterfoil.ledger.connect import describing
 from counterfoil.ledger.outlook import outlook
 
@@ -42,14 +43,6 @@ class Ended:
     trace: list[str]
 
 
-class Host:
-    """A machine with its executor."""
-
-    def __init__(self, machine: Machine, executor: Executor) -> None:
-        self.machine = machine
-        self.executor = executor
-
-
 class Episode:
     """One seed at work on a store."""
 
@@ -67,6 +60,7 @@ class Episode:
         self.events: list[dict[str, Any]] = []
         self.trace: list[str] | None = [] if traced else None
         self.world = World(self.scheduler, self.chance, self.plan.faults, self.tell)
+        self.actors = Actors(self.scheduler, self.chance, self.plan, self.world, self.tell)
         self.hosts: list[Host] = []
         self.machines: list[Machine] = []
         self.healing = False
@@ -75,7 +69,6 @@ class Episode:
             self._strikes.setdefault(strike.place, []).append(strike)
         self._passed: Counter[str] = Counter()
         self._cuts = 0
-        self._calls = 0
         self._incarnations = 0
         self._seen: dict[str, dict[str, Any]] = {}
         self._rows: set[str] = set()
@@ -203,7 +196,7 @@ class Episode:
     def _restarted(self, slot: int) -> None:
         if not self.healing:
             host = self.start_host(slot)
-            self._start(host, "caller again", partial(self._caller, host, 9))
+            self._start(host, "caller again", partial(self.actors.caller, host, 9))
 
     # ------------------------------------------------------------ hosts and actors
 
@@ -238,119 +231,11 @@ class Episode:
         if not host.machine.dead:
             self.scheduler.start(host.machine, work, name)
 
-    def _mine(self) -> Task:
-        task = self.scheduler.mine()
-        assert task is not None
-        return task
-
-    def _rest(self, label: str, most_s: float) -> None:
-        if most_s:
-            self.scheduler.sleep(self.chance.between(label, 0.001, most_s))
-
-    def _caller(self, host: Host, number: int) -> None:
-        self._rest("caller begins", self.plan.spread_s)
-        for _ in range(self.plan.calls):
-            self._call(host, number)
-            self._rest("between calls", max(0.5, self.plan.spread_s))
-
-    def _call(self, host: Host, number: int) -> None:
-        chance = self.chance
-        name = self.plan.kinds[chance.below("kind of call", len(self.plan.kinds))]
-        order = f"order-{chance.below('order', self.plan.orders)}"
-        arguments: dict[str, Any] = {"order": order, "amount": 5}
-        if self.plan.conflicts and chance.happens("conflict", 0.4):
-            arguments["amount"] = 6
-        if self.plan.rewords and name != "t5" and chance.happens("reword", 0.5):
-            arguments["note"] = "please"
-        self._ask(host, name, order, lambda: host.executor.call(name, arguments, call_id=f"call-{number}"))
-
-    def _ask(self, host: Host, name: str, order: str, asked: Callable[[], Any]) -> None:
-        """Ask for an observation and tell the history what was told."""
-        self._calls += 1
-        task, number = self._mine(), self._calls
-        task.call = number
-        self.tell("call", call=number, host=host.machine.name, tool=name, order=order)
-        try:
-            seen = asked()
-        except (KeyboardInterrupt, LedgerError, UsageError) as problem:
-            self.tell("raised", call=number, error=type(problem).__name__)
-        else:
-            self.scheduler.hits[f"told {seen.code}"] += 1
-            self.tell("told", call=number, effect=seen.effect_id, tool=name, code=seen.code, verdict=str(seen.verdict),
-                      proof=None if seen.proof is None else str(seen.proof), ok=seen.ok,
-                      next_action=seen.next_action, text=seen.text)  # fmt: skip
-        task.call, task.step = None, ""
-
-    def _reconciler(self, host: Host) -> None:
-        task = self._mine()
-        while True:
-            self._rest("reconciler waits", 10.0)
-            task.step = "reconcile"
-            try:
-                host.executor.reconcile()
-            except LedgerError:
-                self.scheduler.hits["reconcile without ledger"] += 1
-
-    def _operator(self, host: Host) -> None:
-        """Looks at doubts from time to time, and decides what the truth is; a wrong one sometimes what it is not."""
-        task = self._mine()
-        for _ in range(4):
-            self._rest("operator waits", 12.0)
-            task.step = "resolve"
-            try:
-                for row in host.executor.audit.doubts():
-                    self._decide(host, row.id, row.version)
-            except LedgerError:
-                self.scheduler.hits["operator without ledger"] += 1
-
-    def _decide(self, host: Host, effect: str, version: int) -> None:
-        stands, under_way = self.world.stands(effect), self.world.may_still_land(effect)
-        right = "effect_applied" if stands else None if under_way else "no_effect"
-        wrong = self.plan.wrong_operator and self.chance.happens("wrong word", 0.6)
-        word = right if not wrong else "no_effect" if right != "no_effect" else "effect_applied"
-        if word is None:
-            return
-        if wrong:
-            self.world.broke(effect, "operator")
-        try:
-            host.executor.resolve(effect, word, by="Ada", why="asked the provider", version=version)
-        except (UsageError, StaleVersion, LedgerError) as problem:
-            self.scheduler.hits[f"resolve {type(problem).__name__}"] += 1
-        else:
-            self.scheduler.hits["resolved"] += 1
-            self.tell("resolved", effect=effect, verdict=word, by="Ada")
-
-    def _taker_back(self, host: Host) -> None:
-        """Revokes doubts and compensates what is applied."""
-        for _ in range(3):
-            self._rest("taker back waits", self.chance.one_of("taker back's pace", (0.3, 3.0, 9.0)))
-            try:
-                rows = [row for row in host.executor.audit.effects() if row.undo_kind is None]
-            except LedgerError:
-                continue
-            for row in rows:
-                made = KINDS[row.tool].tool
-                if row.verdict is Verdict.EFFECT_APPLIED and made.compensation_tool is not None:
-                    self._ask(host, made.compensation_tool.name, "", partial(host.executor.compensate, row.id))
-                elif row.verdict is not Verdict.EFFECT_APPLIED and made.revoke_tool is not None:
-                    self._ask(host, made.revoke_tool.name, "", partial(host.executor.revoke, row.id))
-
-    def _checker(self, host: Host) -> None:
-        for _ in range(3):
-            self._rest("checker waits", 5.0)
-            try:
-                rows = host.executor.audit.effects(limit=1)
-            except LedgerError:
-                continue
-            for row in rows:
-                asked = partial(host.executor.call, "check_effect", {"effect_id": row.id})
-                self._ask(host, "check_effect", "", asked)
-
     # ------------------------------------------------------------ the whole
 
     def run(self) -> Ended:
         """Live the episode to its quiet end."""
-        SET.now = Setting(self.world, self.store, lambda: self._mine().machine)
+        SET.now = Setting(self.world, self.store, self.actors.here)
         try:
             self._live()
             quiet = self._calm()
@@ -372,12 +257,15 @@ class Episode:
         hosts = [self.start_host(slot) for slot in range(one.hosts)]
         for number in range(one.callers):
             host = hosts[number % len(hosts)]
-            self._start(host, f"caller {number}", partial(self._caller, host, number))
+            self._start(host, f"caller {number}", partial(self.actors.caller, host, number))
         for number in range(one.reconcilers):
             host = hosts[-1 - number % len(hosts)]
-            self._start(host, f"reconciler {number}", partial(self._reconciler, host))
-        others = ((one.operator, "operator", self._operator), (one.takes_back, "taker back", self._taker_back),
-                  (one.checks, "checker", self._checker))  # fmt: skip
+            self._start(host, f"reconciler {number}", partial(self.actors.reconciler, host))
+        others = (
+            (one.operator, "operator", self.actors.operator),
+            (one.takes_back, "taker back", self.actors.taker_back),
+            (one.checks, "checker", self.actors.checker),
+        )
         for taken, name, work in others:
             if taken:
                 self._start(hosts[0], name, partial(work, hosts[0]))
