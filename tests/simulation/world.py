@@ -294,10 +294,11 @@ class World:
                 return
             self.broke(request.effect, "stone")
         if request.declined:
-            if self.shows("breaks acted_on_refusal", 0.5):
+            acted = self.shows("breaks acted_on_refusal", 0.5)
+            if acted:
                 self._land(request)
                 self.broke(request.effect, "acted_on_refusal")
-            if keeps and manners.stores_refusals:
+            if keeps and (manners.stores_refusals or acted):  # a provider that acts under a key remembers it
                 self._remember(request, name, first_at, Answer(402))
             else:
                 self._forget_unanswered(name)
