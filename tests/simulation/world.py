@@ -396,7 +396,8 @@ class World:
         shown = [one for one in self.landings if one.standing and self._is_shown(one)
                  and (one.effect == effect if group is None else one.group == group)]  # fmt: skip
         shown = self._lie(effect, group, shown)
-        self._looked(effect, asked_at, "found" if shown else "absent")
+        # A search that matches look-alikes too proves nothing by what it finds.
+        self._looked(effect, asked_at, "absent" if not shown else "found" if group is None else "unclear")
         if self.shows("slow look"):
             scheduler.sleep(self.chance.between("look answers late", 0.05, 1.2))
         scheduler.point("look after")
