@@ -1,0 +1,134 @@
+"""An MCP server that offers an executor's tools, over stdio or streamable HTTP.
+
+Owns the way from `tools/call` to `executor.call`. A failure is a result with `is_error`, structured content included,
+never an error of the protocol, which a model does not see. Whether the run ends is for the host: `stop` in the
+structured content says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from io import TextIOWrapper
+from typing import Any, Final
+
+import anyio
+import mcp_types as types
+import uvicorn
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from counterfoil.adapters.calls import AnyExecutor, Call, Place, observed_async
+from counterfoil.tool import AnyTool
+
+NAME: Final = "counterfoil"
+TASK_MEMBER: Final = "counterfoil/task"
+"""Where a host names the task in the `_meta` of a call."""
+TURN_MEMBER: Final = "counterfoil/turn"
+_OBSERVED: Final = {
+    "type": "object",
+    "properties": {
+        "ok": {"type": "boolean"},
+        "verdict": {"enum": ["no_effect", "effect_unknown", "effect_applied"]},
+        "code": {"type": "string"},
+        "retry": {"enum": ["never", "change_arguments", "after", "check"]},
+        "stop": {"type": ["string", "null"]},
+        "effect_id": {"type": ["string", "null"]},
+    },
+    "required": ["ok", "verdict", "code", "retry", "stop", "effect_id"],
+}
+
+
+def server(executor: AnyExecutor, *, name: str = NAME, task: str | None = None) -> Server[Any]:
+    """The server; `mcp.Client(server)` talks to it in one process.
+
+    A call's task is what its `_meta` says as `counterfoil/task`, else `task`, else the id of the client's session, else
+    the name of the server, so that tools keyed by all their arguments never begin anew because a client has reconnected
+    without a session. The turn is `counterfoil/turn` of its `_meta`. The request is `effect.context`.
+    """
+
+    async def list_tools(
+        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        known = executor.tools
+        return types.ListToolsResult(tools=[_described(one, known, task) for one in executor.schemas()])
+
+    async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+        said: Mapping[str, Any] = ctx.meta or {}
+        place = Place(
+            task=said.get(TASK_MEMBER) or task or _session(ctx) or name, turn=said.get(TURN_MEMBER), context=ctx
+        )
+        call_id = None if ctx.request_id is None else str(ctx.request_id)
+        seen = await observed_async(executor, Call(params.name, params.arguments or {}, call_id), place)
+        structured = {word: content for word, content in seen.as_dict().items() if word != "text"}
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=seen.text)],
+            structured_content=structured,
+            is_error=not seen.ok,
+        )
+
+    return Server(name, version=version("counterfoil"), on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def annotations(tool: AnyTool, *, task: str | None = None) -> types.ToolAnnotations:
+    """The hints for hosts, from the declaration.
+
+    Whatever changes the world may do harm: `destructive_hint`. The same arguments again change nothing more:
+    `idempotent_hint`, but for a tool keyed by all its arguments within a task that the server does not fix.
+
+    Example:
+        >>> from counterfoil import tool
+        >>> @tool(key=("order",))
+        ... def charge(order: str) -> None:
+        ...     "Charge the card once for one order."
+        >>> hints = annotations(charge)
+        >>> hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint
+        (False, True, True)
+    """
+    if tool.read_only:
+        return types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True)
+    return types.ToolAnnotations(
+        read_only_hint=False,
+        destructive_hint=True,
+        idempotent_hint=bool(tool.key_names) or task is not None,
+        open_world_hint=not tool.same_transaction,
+    )
+
+
+async def serve_stdio(served: Server[Any]) -> None:
+    """Serve one client on the process's own stdin and stdout until it hangs up. What else prints goes to stderr."""
+    stdin = anyio.wrap_file(TextIOWrapper(sys.stdin.buffer, encoding="utf-8"))
+    assert sys.__stdout__ is not None
+    stdout = anyio.wrap_file(TextIOWrapper(sys.__stdout__.buffer, encoding="utf-8"))
+    async with stdio_server(stdin, stdout) as (reading, writing):
+        await served.run(reading, writing, served.create_initialization_options())
+
+
+async def serve_http(served: Server[Any], host: str, port: int) -> None:
+    """Serve clients of streamable HTTP at `http://HOST:PORT/mcp` until it is interrupted. It asks for no credential:
+    listen on the loopback address, or behind something that does."""
+    app = served.streamable_http_app(host=host)
+    await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve()
+
+
+# ---------------------------------------------------------------- details
+
+
+def _described(schema: Mapping[str, Any], known: Mapping[str, AnyTool], task: str | None) -> types.Tool:
+    tool = known.get(schema["name"])
+    reads = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True)
+    return types.Tool(
+        name=schema["name"],
+        description=schema["description"],
+        input_schema=schema["parameters"],
+        output_schema=_OBSERVED,
+        annotations=reads if tool is None else annotations(tool, task=task),
+    )
+
+
+def _session(ctx: ServerRequestContext[Any]) -> str | None:
+    """The id of the client's session, where its transport has one."""
+    headers = getattr(ctx.request, "headers", None)
+    return headers.get("mcp-session-id") if headers is not None else None
