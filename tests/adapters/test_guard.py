@@ -145,10 +145,10 @@ def test_what_cannot_be_guarded_is_refused() -> None:
     def plain(order: str) -> None:
         """Take none."""
 
-    for wrong, more, says in (
-        (object(), {}, "finds no function"),
-        (takes, {}, "decorate it"),
-        (plain, {"context": "ctx"}, "no parameter"),
+    for wrong, context, says in (
+        (object(), None, "finds no function"),
+        (takes, None, "decorate it"),
+        (plain, "ctx", "no parameter"),
     ):
         with pytest.raises(UsageError, match=says):
-            guard(wrong, key=("order",), **more)
+            guard(wrong, key=("order",), context=context)

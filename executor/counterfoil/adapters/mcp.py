@@ -72,8 +72,8 @@ def server(executor: AnyExecutor, *, name: str = NAME, task: str | None = None) 
     return Server(name, version=version("counterfoil"), on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def annotations(tool: AnyTool, *, task: str | None = None) -> types.ToolAnnotations:
-    """The hints for hosts, from the declaration.
+def hints(tool: AnyTool, *, task: str | None = None) -> types.ToolAnnotations:
+    """What hosts are told of a tool, from its declaration.
 
     Whatever changes the world may do harm: `destructive_hint`. The same arguments again change nothing more:
     `idempotent_hint`, but for a tool keyed by all its arguments within a task that the server does not fix.
@@ -83,8 +83,8 @@ def annotations(tool: AnyTool, *, task: str | None = None) -> types.ToolAnnotati
         >>> @tool(key=("order",))
         ... def charge(order: str) -> None:
         ...     "Charge the card once for one order."
-        >>> hints = annotations(charge)
-        >>> hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint
+        >>> told = hints(charge)
+        >>> told.read_only_hint, told.destructive_hint, told.idempotent_hint
         (False, True, True)
     """
     if tool.read_only:
@@ -124,7 +124,7 @@ def _described(schema: Mapping[str, Any], known: Mapping[str, AnyTool], task: st
         description=schema["description"],
         input_schema=schema["parameters"],
         output_schema=_OBSERVED,
-        annotations=reads if tool is None else annotations(tool, task=task),
+        annotations=reads if tool is None else hints(tool, task=task),
     )
 
 

@@ -64,7 +64,7 @@ class Model:
             if turn.before is not None:
                 turn.before(self.where)
             calls = [one for one in turn.calls if not (self.stock and one.name == "check_effect")]
-            if calls:
+            if calls or not turn.calls:
                 return tuple(self._made(one, place, told) for place, one in enumerate(calls))
         return ()
 

@@ -157,6 +157,16 @@ SCENARIOS: Final = (
         effects=0,
         sends=1,
         stop="forbidden",
+        faults=lambda provider: provider.arm("refuse", times=None, status=403),
+    ),
+    Scenario(
+        name="one-of-two-forbidden",
+        says="of two calls of one turn the provider forbids one",
+        turns=(turn(pays(), pays("A-2")),),
+        heard=(),
+        effects=1,
+        sends=2,
+        stop="forbidden",
         faults=lambda provider: provider.arm("refuse", status=403),
     ),
     Scenario(

@@ -28,7 +28,7 @@ class Mcp:
             return await _host(client, model, pending)
 
     async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
-        server = MCPServer("stock")
+        server = MCPServer("stock", log_level="CRITICAL")
 
         @server.tool()
         async def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:

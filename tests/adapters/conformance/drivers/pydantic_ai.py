@@ -77,7 +77,7 @@ def _model(model: Model) -> FunctionModel:
 
 
 def _parts(calls: tuple[Call, ...]) -> list[Any]:
-    made = [ToolCallPart(one.name, one.arguments, tool_call_id=one.id) for one in calls]
+    made: list[Any] = [ToolCallPart(one.name, one.arguments, tool_call_id=one.id) for one in calls]
     return made or [TextPart("Done.")]
 
 

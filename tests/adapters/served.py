@@ -1,0 +1,17 @@
+"""An application that `counterfoil mcp serve` serves: the payment tool of the conformance suite."""
+
+from __future__ import annotations
+
+import os
+
+from adapters.conformance.house import House
+from provider import Provider
+
+from counterfoil import AsyncExecutor
+
+print("the application starts")  # noqa: T201 - applications do print while they are imported
+
+
+def executor() -> AsyncExecutor:
+    house = House(os.environ["COUNTERFOIL_LEDGER"], Provider.at(os.environ["PROVIDER_URL"]), real_time=True)
+    return AsyncExecutor(house.ledger, [house.payment()])
