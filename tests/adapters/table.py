@@ -51,8 +51,8 @@ def page(columns: Mapping[str, Mapping[str, str]]) -> str:
         "The same conversation is held twice through each framework: with its stock kind of tool, and with the same",
         "function behind Counterfoil. Each cell counts the payments at the provider, without → with. One is wanted;",
         "none where the provider declines or forbids it. The model follows a script, the same for both, and repeats",
-        "its call as models do; it obeys nothing that it reads. The provider keeps no keys and runs in another process;",
-        "kills are SIGKILL.",
+        "its call as models do; it obeys nothing that it reads. The provider keeps no keys and runs in a process of its",
+        "own; kills are SIGKILL.",
         "",
         f"| what happens | {' | '.join(names)} |",
         f"|---|{'---|' * len(names)}",
@@ -63,8 +63,8 @@ def page(columns: Mapping[str, Mapping[str, str]]) -> str:
     ]
     lines += [
         "",
-        f"{LEFT_OUT}: a blocking loop cannot be cancelled. The stock tools are written as the manuals have them. With the",
-        "OpenAI API: a loop of one's own that gives the model the text of an error. With the Anthropic API: the SDK's",
+        f"{LEFT_OUT}: a blocking loop cannot be cancelled. The stock tools are written as the manuals have them. With",
+        "the OpenAI API: a loop of one's own that gives the model the text of an error. With the Anthropic API: the SDK's",
         "`tool_runner`. With MCP: a server's `@server.tool()` under a host that gives every result to the model. With",
         "Pydantic AI: a tool that raises `ModelRetry`. What was interrupted is taken up as each does it: from stored",
         "messages, or, where that is not offered, from the beginning. What Counterfoil wins rests on the declared",

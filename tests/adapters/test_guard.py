@@ -22,6 +22,7 @@ from counterfoil import (
     Executor,
     Found,
     KeyPolicy,
+    ManualClock,
     Policy,
     UsageError,
     current_effect,
@@ -65,8 +66,9 @@ def test_a_guarded_function_can_send_under_a_key(ledger_url: str, provider: Prov
     """A key policy is open to it, because it reaches the key through `current_effect()`: the resend has the same."""
     provider.dedupe(3600.0)
     provider.arm("ack_lost")
-    policy = Policy(timeout_s=5, grace_s=1, patience_s=20, wait_s=0.01, key_policy=KeyPolicy(retention_s=3600))
-    with Executor(ledger_url, [guard(paying(provider), key=("order",), policy=policy)]) as executor:
+    policy = Policy(timeout_s=5, grace_s=1, patience_s=20, key_policy=KeyPolicy(retention_s=3600))
+    tools = [guard(paying(provider), key=("order",), policy=policy)]
+    with Executor(ledger_url, tools, clock=ManualClock()) as executor:
         assert executor.call("pay", {"order": "A"}).ok
     assert provider.count() == 1
     assert len({one["key"] for one in provider.requests()}) == 1

@@ -20,7 +20,7 @@ from counterfoil.adapters.pydantic_ai import ExecutorToolset, RunStopped
 
 @pytest.fixture
 def house(tmp_path: Path, provider: Provider) -> House:
-    return House(f"sqlite:///{tmp_path / 'ledger.db'}", provider)
+    return House(f"sqlite:///{tmp_path / 'ledger.db'}", provider, real_time=True)
 
 
 def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
@@ -68,6 +68,21 @@ def test_a_run_that_stops_keeps_its_messages_and_stops_no_other(house: House) ->
     (told,) = (part for part in parts if isinstance(part, ToolReturnPart))
     assert (stop, told.outcome) == ("forbidden", "failed")
     assert house.provider.count() == 1
+
+
+def test_a_blocking_executor_serves_too(house: House) -> None:
+    """Calls of one turn run side by side in threads, and each gets its own outcome."""
+
+    async def once() -> list[str]:
+        model = Model([turn(pays("A"), pays("B"), pays("A"))])
+        with house.executor() as executor:
+            await Agent(_model(model), toolsets=[ExecutorToolset(executor)]).run("Pay.")
+        return [told.text.partition("code: ")[2].partition(")")[0] for told in model.heard[0]]
+
+    codes = asyncio.run(once())
+    assert codes[1] == "ok"
+    assert sorted([codes[0], codes[2]]) == ["ok", "replayed"]
+    assert house.provider.count() == 2
 
 
 def test_the_task_is_the_conversation_and_the_turn_its_round(house: House) -> None:

@@ -21,6 +21,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from counterfoil.adapters.calls import AnyExecutor, Call, Place, observed_async
+from counterfoil.runner.settings import TURN_MAX
 from counterfoil.tool import AnyTool
 
 NAME: Final = "counterfoil"
@@ -56,10 +57,8 @@ def server(executor: AnyExecutor, *, name: str = NAME, task: str | None = None) 
         return types.ListToolsResult(tools=[_described(one, known, task) for one in executor.schemas()])
 
     async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
-        said: Mapping[str, Any] = ctx.meta or {}
-        place = Place(
-            task=said.get(TASK_MEMBER) or task or _session(ctx) or name, turn=said.get(TURN_MEMBER), context=ctx
-        )
+        named, turn = _said(ctx)
+        place = Place(task=named or task or _session(ctx) or name, turn=turn, context=ctx)
         call_id = None if ctx.request_id is None else str(ctx.request_id)
         seen = await observed_async(executor, Call(params.name, params.arguments or {}, call_id), place)
         structured = {word: content for word, content in seen.as_dict().items() if word != "text"}
@@ -126,6 +125,14 @@ def _described(schema: Mapping[str, Any], known: Mapping[str, AnyTool], task: st
         output_schema=_OBSERVED,
         annotations=reads if tool is None else hints(tool, task=task),
     )
+
+
+def _said(ctx: ServerRequestContext[Any]) -> tuple[str | None, int | None]:
+    """Task and turn as the host names them; what is none is passed over, because it is no mistake of this program."""
+    said: Mapping[str, Any] = ctx.meta or {}
+    task, turn = said.get(TASK_MEMBER), said.get(TURN_MEMBER)
+    is_turn = isinstance(turn, int) and abs(turn) < TURN_MAX
+    return (task if isinstance(task, str) and task else None), (turn if is_turn else None)
 
 
 def _session(ctx: ServerRequestContext[Any]) -> str | None:
