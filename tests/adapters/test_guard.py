@@ -102,7 +102,7 @@ def test_the_tools_of_frameworks_are_opened(provider: Provider) -> None:
 
 def test_a_tool_that_takes_the_frameworks_context_still_gets_it(tmp_path: Path) -> None:
     """The context of Pydantic AI, with the dependencies, reaches the function; the model does not see the parameter."""
-    from adapters.conformance.drivers.pydantic_ai import _model
+    from adapters.conformance.drivers.pydantic_ai import model_of
 
     def greet(ctx: RunContext[str], name: str) -> str:
         """Greet a guest."""
@@ -113,7 +113,7 @@ def test_a_tool_that_takes_the_frameworks_context_still_gets_it(tmp_path: Path) 
         assert list(made.schema()["parameters"]["properties"]) == ["name"]
         model = Model([Turn((Call("greet", {"name": "Ada"}),))])
         async with AsyncExecutor(f"sqlite:///{tmp_path / 'ledger.db'}", [made]) as executor:
-            agent = Agent(_model(model), deps_type=str, toolsets=[ExecutorToolset(executor)])
+            agent = Agent(model_of(model), deps_type=str, toolsets=[ExecutorToolset(executor)])
             await agent.run("Greet Ada.", deps="Welcome", conversation_id="t")
             (row,) = executor.audit.effects()
         assert 'Result: "Welcome, Ada, call_1_0"' in model.heard[0][0].text

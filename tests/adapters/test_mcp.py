@@ -170,6 +170,15 @@ def test_a_host_that_gives_up_and_asks_again(tmp_path: Path, provider: Provider)
     assert provider.count() == 1
 
 
+def test_a_missing_extra_is_said_in_one_line() -> None:
+    """Without the extra `mcp`: code 1, and what to install."""
+    code = "import sys; sys.modules['mcp'] = None\nfrom counterfoil.cli import main\nmain()"
+    program = [sys.executable, "-c", code, "mcp", "serve", "--app", "served:executor"]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "counterfoil: the MCP server needs mcp: pip install 'counterfoil[mcp]'\n"
+
+
 @pytest.mark.parametrize("address", ["8000", "localhost:", "localhost:eighty", "localhost:70000"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     """Before anything is opened; the line says what one looks like."""

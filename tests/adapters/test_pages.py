@@ -21,26 +21,26 @@ script = Model([Turn((Call("remind", {"order": "A"}),))] * 2)
 """
 RUNS: Final = {
     "use-with-openai": """
-from adapters.conformance.drivers.openai import _response, _told_items
+from adapters.conformance.drivers.openai import as_response, told_items
 from adapters.conformance.drivers.wire import Wire
 
-client = OpenAI(api_key="stub", http_client=Wire(script, _told_items, _response).blocking())
+client = OpenAI(api_key="stub", http_client=Wire(script, told_items, as_response).blocking())
 with Executor("sqlite:///ledger.db", [remind]) as executor:
     print(converse(client, executor, "Remind them of order A.", "trip-42"))
 """,
     "use-with-anthropic": """
-from adapters.conformance.drivers.anthropic import _response, _told
+from adapters.conformance.drivers.anthropic import as_response, told_in
 from adapters.conformance.drivers.wire import Wire
 
-client = Anthropic(api_key="stub", http_client=Wire(script, _told, _response).blocking())
+client = Anthropic(api_key="stub", http_client=Wire(script, told_in, as_response).blocking())
 with Executor("sqlite:///ledger.db", [remind]) as executor:
     print(converse(client, executor, "Remind them of order A.", "trip-42"))
 """,
     "use-with-pydantic-ai": """
 import asyncio
-from adapters.conformance.drivers.pydantic_ai import _model
+from adapters.conformance.drivers.pydantic_ai import model_of
 
-print(asyncio.run(run(_model(script), "Remind them of order A.", "trip-42")))
+print(asyncio.run(run(model_of(script), "Remind them of order A.", "trip-42")))
 """,
 }
 PAGES: Final = (*RUNS, "serve-over-mcp", "guard-a-tool")

@@ -93,7 +93,8 @@ DECLINED: Final = (
 )
 CONFLICT: Final = (
     "create_payment had no effect (code: key_conflict).\n"
-    "Reason: The same order was used before with other arguments; nothing was sent or changed.\n"
+    "Reason: The same order was used before with other arguments; nothing was sent or changed. "
+    "amount was 10, now 12.\n"
     'Rejected arguments: {"order":"A-1","amount":12}\n'
     "Next action: Use another order only if a separate one is really wanted."
 )
