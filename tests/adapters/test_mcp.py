@@ -43,7 +43,7 @@ def serve(*options: str) -> list[str]:
 
 def test_stdio(tmp_path: Path, provider: Provider) -> None:
     """A host starts the server, loses an answer, starts it anew after its end, and calls again: one payment. What the
-    application prints does not disturb the protocol, and errors come with structured content."""
+    application and its child processes print does not disturb the protocol, and errors come with structured content."""
     server = StdioServerParameters(
         command=sys.executable, args=serve(), env=os.environ | application(tmp_path, provider)
     )
@@ -64,6 +64,24 @@ def test_stdio(tmp_path: Path, provider: Provider) -> None:
         {"field": "order", "problem": "must not be empty: it says which one is meant"}
     ]
     assert provider.count() == 1
+
+
+def test_an_interrupted_server_ends(tmp_path: Path, provider: Provider) -> None:
+    """Ctrl-C while it waits for its client: it ends with 130, although the client has not hung up."""
+    with subprocess.Popen(
+        [sys.executable, *serve()],
+        env=os.environ | application(tmp_path, provider),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert '"id":1' in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(START_S) == 130
 
 
 @contextmanager
