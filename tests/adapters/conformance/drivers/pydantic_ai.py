@@ -85,7 +85,9 @@ def _told(messages: list[ModelMessage]) -> list[Told]:
     told = []
     for part in messages[-1].parts:
         if isinstance(part, ToolReturnPart):
-            told.append(Told(part.model_response_str(wrap_if_error=False), part.outcome != "success"))
+            # "retried" asks the model for another try: no text of the suite begins so.
+            asks = "" if part.outcome in ("success", "failed") else f"{part.outcome}: "
+            told.append(Told(asks + part.model_response_str(wrap_if_error=False), part.outcome != "success"))
         elif isinstance(part, RetryPromptPart):
             told.append(Told(part.model_response(), True))
     return told
