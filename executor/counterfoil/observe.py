@@ -87,7 +87,7 @@ def about(row: Row | None, words: Words, *, verdict: Verdict | None = None, repl
     if seconds is None and row is not None and known is Verdict.EFFECT_UNKNOWN:
         seconds = wait_s(row)
     value = stored_value(row) if row is not None and row.verdict is Verdict.EFFECT_APPLIED and told.ok else None
-    reason = words.reason or told.reason.format(field=_named(words))
+    reason = words.reason or told.reason.format(tool=words.tool, field=_named(words))
     action = words.hint or told.next_action.format(
         tool=words.tool,
         effect_id=row.id if row is not None else "unknown",
