@@ -286,6 +286,9 @@ class Row:
     revoked_through: int = 0
     revoked_at: int | None = None
     undone_by: str | None = None
+    retention_us: int | None = None
+    pruned_at: int | None = None
+    sealed_version: int = 0
     begun_at: int = 0
     unknown_since: int = 0
     created_at: int = 0
