@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterfoil.cli import database, incidents, keeping, read, statistics, work
+from counterfoil.cli import database, incidents, keeping, read, sealing, statistics, work
 from counterfoil.cli.ending import Commands
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ for command in (work.demo, read.effects, read.show, read.doubts, statistics.stat
                 work.tools, work.schemas, keeping.prune):  # fmt: skip
     app.command()(command)
 app.add_typer(incidents.group, name="incidents")
+app.add_typer(sealing.group, name="audit")
 app.add_typer(db, name="db")
 db.command()(database.upgrade)
 db.command()(database.check)
