@@ -6,10 +6,13 @@ No row of an unknown effect may invite a retry, another key, or another wording.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from counterfoil.explanations import EXPLANATIONS
 
 
 class Category(StrEnum):
@@ -138,6 +141,11 @@ _ROWS: Final = (
 )  # fmt: skip
 
 CODES: Final = MappingProxyType({row.name: row for row in _ROWS})
+REFUSALS: Final = (
+    "rejected", "not_found", "no_results", "ambiguous", "conflict", "possible_duplicate", "forbidden",
+    "invalid_arguments", "rate_limited", "unavailable",
+)  # fmt: skip
+"""The rows that a refusal of a tool may speak by: nothing happened, and neither a guard nor a revoke is claimed."""
 
 
 def page() -> str:
@@ -146,8 +154,9 @@ def page() -> str:
         "# Codes",
         "",
         "What a call can tell, as `observation.code`. A tool may add words of its own for a refusal, for example",
-        "`card_declined`; they follow the row `rejected`. In the texts stand the tool's name, the effect's id, seconds",
-        "and the arguments in question. This page is made from `counterfoil/codes.py`.",
+        "`card_declined`; they follow the row `rejected`, or the one that their `ErrorSpec` names. In the texts stand",
+        "the tool's name, the effect's id, seconds and the arguments in question. This page is made from",
+        "`counterfoil/codes.py`.",
         "",
     ]
     for row in CODES.values():
@@ -160,6 +169,8 @@ def page() -> str:
             "",
             f"- Reason: {row.reason}",
             f"- Next action: {row.next_action}",
+            "",
+            *textwrap.wrap(EXPLANATIONS[row.name], 120, break_long_words=False, break_on_hyphens=False),
             "",
         ]
     return "\n".join(lines)

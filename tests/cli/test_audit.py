@@ -22,7 +22,7 @@ def tamper(url: str, effect: str) -> None:
 
 
 def test_a_sealed_ledger_is_as_it_was_sealed_until_somebody_touches_it(run: Any, told: Any) -> None:
-    """Sealed once, the root stays good; a row that SQL changed is named, with code 5."""
+    """Sealed once, the root stays good; a row that SQL changed is named, with code 6."""
     (made,) = run("audit", "seal", "--json", "--ledger", told.url).json
     assert (made["number"], made["effects"], made["secret_id"]) == (1, 4, None)
     assert run("audit", "seal", "--json", "--ledger", told.url).json == []
@@ -31,7 +31,7 @@ def test_a_sealed_ledger_is_as_it_was_sealed_until_somebody_touches_it(run: Any,
     tamper(told.url, told.applied)
     seen = run("audit", "verify", "--json", "--ledger", told.url)
     found = [(one["what"], one["how"], one["name"]) for one in seen.json["findings"]]
-    assert (seen.code, seen.json["ok"], found) == (5, False, [("effect", "changed", told.applied)])
+    assert (seen.code, seen.json["ok"], found) == (6, False, [("effect", "changed", told.applied)])
 
 
 def test_a_person_reads_it_in_lines(run: Any, told: Any) -> None:
@@ -44,7 +44,7 @@ def test_a_person_reads_it_in_lines(run: Any, told: Any) -> None:
     assert run("audit", "verify", "--ledger", told.url).out.startswith("as it was sealed: 4 effects, ")
     tamper(told.url, told.doubt)
     seen = run("audit", "verify", "--ledger", told.url)
-    assert (seen.code, seen.out.splitlines()[0]) == (5, f"effect {told.doubt} was changed")
+    assert (seen.code, seen.out.splitlines()[0]) == (6, f"effect {told.doubt} was changed")
     assert run("audit", "seal", "--ledger", told.url).out == "nothing new to seal\n"
 
 

@@ -239,6 +239,26 @@ def test_each_of_200_random_manipulations_is_named(intruded: sa.Connection, seed
     assert compared(intruded, [SECRET]).findings == []
 
 
+@pytest.mark.parametrize("name", PUSHED)
+def test_what_an_unknown_effect_waits_for_is_not_lowered(intruded: sa.Connection, name: str) -> None:
+    """The instants that its safety rests on may only grow while it is unknown: less is named, more is no alarm."""
+    unknown = (effects.c.verdict == "effect_unknown") & (effects.c[name] > 0)
+    row = intruded.execute(sa.select(effects).where(unknown).order_by(effects.c.key)).first()
+    assert row is not None
+    for value, found in ((getattr(row, name) + 1, []), (getattr(row, name) - 1, [row.id])):
+        intruded.execute(sa.update(effects).where(effects.c.key == row.key).values({name: value}))
+        assert [one.name for one in compared(intruded, [SECRET]).findings] == found
+
+
+def test_an_effect_that_no_seal_holds_is_called_added(intruded: sa.Connection) -> None:
+    """A forged effect that says it was sealed; one that was sealed and says that it was not is called changed."""
+    named = Intruder(intruded, Random(1)).insert_effect()  # noqa: S311
+    assert ("added", named.names[0]) in [(one.how, one.name) for one in compared(intruded, [SECRET]).findings]
+    row = intruded.execute(sa.select(effects).where(effects.c.id != named.names[0]).limit(1)).one()
+    intruded.execute(sa.update(effects).where(effects.c.key == row.key).values(sealed_version=0))
+    assert ("changed", row.id) in [(one.how, one.name) for one in compared(intruded, [SECRET]).findings]
+
+
 def test_entries_that_changed_places_are_called_reordered(intruded: sa.Connection) -> None:
     """Each is told with the place that it had."""
     named = Intruder(intruded, Random(1)).swap_entries()  # noqa: S311

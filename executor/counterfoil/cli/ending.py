@@ -24,7 +24,8 @@ class Code(IntEnum):
     DOUBT_TOO_OLD = 2
     LEDGER_UNUSABLE = 3
     NOT_RESOLVED = 4
-    NOT_AS_SEALED = 5
+    UNSAID = 5
+    NOT_AS_SEALED = 6
     INTERRUPTED = 130
 
 

@@ -78,7 +78,7 @@ def verify(
     ledger: LedgerOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Name what is not as it was sealed. Reads only; ends with code 5 when there is something."""
+    """Name what is not as it was sealed. Reads only; ends with code 6 when there is something."""
     url, secret = _of_application(app, ledger) if app is not None else (ledger, _secret())
     secrets = () if secret is None else (secret,)
     with reading(url) as engine, _progress("comparing") as tell:
