@@ -57,6 +57,8 @@ def test_the_secret_comes_from_the_environment(run: Any, told: Any, monkeypatch:
         monkeypatch.setenv("COUNTERFOIL_SECRET", other)
         refused = run("audit", "verify", "--ledger", told.url)
         assert (refused.code, refused.out, made["secret_id"] in refused.err) == (1, "", True)
+    monkeypatch.setenv("COUNTERFOIL_SECRET", "another secret, long enough\na secret of a test, long enough")
+    assert run("audit", "verify", "--ledger", told.url).code == 0
     monkeypatch.setenv("COUNTERFOIL_SECRET", "short")
     assert "at least 16" in run("audit", "seal", "--ledger", told.url).err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.keeping import Pruned, prune
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.schema import entries, references, sightings
+from counterfoil.ledger.seals import seal
+from counterfoil.ledger.verifying import verify
 
 DAY = 86_400
 OLD = 30 * DAY * SECOND
@@ -282,6 +285,27 @@ def test_a_look_that_found_it_again_keeps_the_tombstone_applied(ledger: Ledger, 
     pruned(ledger)
     seen: Found[None] = Found(None, reference=("pi_A", "pi_other"))
     assert permitted(one.apply(one.look(found=seen))).count == 2
+
+
+def test_who_begins_while_it_prunes_goes_on_where_the_effect_was(ledger_url: str) -> None:
+    """Begins and a prune meet on the same effects: each begin is the second attempt, whether it came before its
+    effect's turn or found a tombstone, and no book has a gap."""
+    clock, engines = ManualClock(), [open_engine(ledger_url) for _ in range(2)]
+    keeper, caller = (Ledger(engine, clock=clock) for engine in engines)
+    ones = [refused(caller, str(number)) for number in range(40)]
+    clock.advance(LATER_S)
+    done: list[Pruned] = []
+    thread = threading.Thread(target=lambda: done.append(pruned(keeper, batch=3)))
+    thread.start()
+    for one in sorted(ones, key=lambda one: one.key, reverse=True):
+        assert one.begun().attempts == 2
+    thread.join()
+    seal(keeper, None)
+    findings, stones = verify(keeper.engine).findings, [one for one in ones if history(keeper, one)[0] == "pruned"]
+    for engine in engines:
+        engine.dispose()
+    assert findings == []
+    assert [one.pruned for one in done] == [len(stones)]
 
 
 # ---------------------------------------------------------------- the file

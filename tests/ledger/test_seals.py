@@ -20,7 +20,7 @@ from counterfoil.ledger.keeping import prune
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.schema import effects, sealed, seals
 from counterfoil.ledger.sealing import Digests, Leaf
-from counterfoil.ledger.seals import last_seal, seal
+from counterfoil.ledger.seals import EveryMinute, last_seal, seal
 from counterfoil.ledger.verifying import Finding, Verified, verify
 
 SECRET = b"a secret of a test, long enough"
@@ -79,6 +79,7 @@ def test_an_honest_ledger_is_as_it_was_sealed(
 
 
 @pytest.mark.seals_long
+@pytest.mark.timeout(900)
 def test_ten_thousand_honest_effects_raise_no_alarm(ledger: Ledger, clock: ManualClock) -> None:
     """The same with 10,000."""
     assert honest(ledger, clock, 10_000, SECRET).findings == []
@@ -200,6 +201,20 @@ def test_who_has_no_secret_cannot_make_the_chain_anew(ledger: Ledger) -> None:
     seal(ledger, None)
     (found,) = verify(ledger.engine, [SECRET]).findings
     assert found.remark == "no seal is keyed, and a secret is given"
+
+
+def test_a_keyed_chain_does_not_go_on_without_a_secret(ledger: Ledger) -> None:
+    """Sealing is refused then, nothing is sealed, and a watch leaves it to those who have the secret. Another secret
+    may follow: both verify the chain."""
+    One(ledger, "one").begun()
+    (made,) = seal(ledger, SECRET)
+    One(ledger, "two").begun()
+    with pytest.raises(UsageError, match=f"secret with the id {made.secret_id}"):
+        seal(ledger, None)
+    assert EveryMinute(ledger, None).after_round() is None
+    assert last_seal(ledger) == made
+    seal(ledger, b"another secret, long enough")
+    assert verify(ledger.engine, [b"another secret, long enough", SECRET]).findings == []
 
 
 def test_the_secret_of_a_seal_is_asked_for_by_its_id(ledger: Ledger) -> None:

@@ -52,7 +52,7 @@ def seal(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonOp
             with application(app, ledger) as executor:
                 made = close(executor._ledger, executor._secret, told=lambda one: tell(one.number))
         else:
-            secret = _secret()
+            secret = next(iter(_secrets()), None)
             with changing(ledger) as book:
                 made = close(book, secret, told=lambda one: tell(one.number))
     if json_output:
@@ -79,8 +79,7 @@ def verify(
     json_output: JsonOption = False,
 ) -> None:
     """Name what is not as it was sealed. Reads only; ends with code 6 when there is something."""
-    url, secret = _of_application(app, ledger) if app is not None else (ledger, _secret())
-    secrets = () if secret is None else (secret,)
+    url, secrets = _of_application(app, ledger) if app is not None else (ledger, _secrets())
     with reading(url) as engine, _progress("comparing") as tell:
         seen = compare(engine, secrets, root=root, told=tell)
     if json_output:
@@ -126,21 +125,21 @@ def seal_content(one: Seal) -> dict[str, Any]:
     }
 
 
-def _secret() -> bytes | None:
-    text = os.environ.get(VARIABLE)
-    if not text:
-        return None
-    if len(text.encode()) < SECRET_MIN:
-        raise UsageError(f"{VARIABLE} holds at least {SECRET_MIN} random bytes")
-    return text.encode()
+def _secrets() -> list[bytes]:
+    """The secrets of the environment, one on each line: the first keys new seals, all verify."""
+    found = [line.encode() for line in os.environ.get(VARIABLE, "").splitlines() if line]
+    if any(len(one) < SECRET_MIN for one in found):
+        raise UsageError(f"{VARIABLE} holds at least {SECRET_MIN} random bytes on each line")
+    return found
 
 
-def _of_application(app: str, ledger: str | None) -> tuple[str, bytes | None]:
-    """The ledger and the secret of an application, which opens nothing meanwhile."""
+def _of_application(app: str, ledger: str | None) -> tuple[str, list[bytes]]:
+    """The ledger and the secrets of an application, which opens nothing meanwhile; its own one comes first."""
     with describing(), application(app, ledger) as executor:
         file = database_file(executor._engine)
         opened = f"sqlite:///{file}" if file is not None else executor._engine.url.render_as_string(hide_password=False)
-        return ledger or opened, executor._secret
+        mine = [] if executor._secret is None else [executor._secret]
+        return ledger or opened, [*mine, *_secrets()]
 
 
 def _content(seen: Verified) -> dict[str, Any]:

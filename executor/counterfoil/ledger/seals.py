@@ -14,7 +14,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from counterfoil.effect import MICROSECONDS
-from counterfoil.errors import LedgerError
+from counterfoil.errors import LedgerError, UsageError
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.schema import effects, entries, sealed, seals
 from counterfoil.ledger.sealing import FORMAT, RAW_EFFECT, RAW_ENTRY, START, Digests, Leaf, least
@@ -65,6 +65,7 @@ def seal(
         told: called after each.
 
     Raises:
+        UsageError: the newest seal is keyed, and no secret is given: the chain would be weaker from here on.
         LedgerUnavailable: the database does not answer; the seals that were told are there.
     """
     digests = Digests(secret)
@@ -79,7 +80,10 @@ def seal(
 
 
 class EveryMinute:
-    """Seals what is new once a minute, together with other hosts that do the same. For a process that goes on."""
+    """Seals what is new once a minute, together with other hosts that do the same. For a process that goes on.
+
+    A host without the secret of the seals leaves sealing to those that have it.
+    """
 
     def __init__(self, ledger: Ledger, secret: bytes | None) -> None:
         self._ledger = ledger
@@ -98,7 +102,7 @@ class EveryMinute:
                 return None
             self._next_at = now + MINUTE_US
             made = seal(self._ledger, self._secret, most=ROUND_MOST)
-        except LedgerError:
+        except (LedgerError, UsageError):
             return None
         return made[-1] if made else None
 
@@ -118,8 +122,10 @@ def _one(ledger: Ledger, connection: sa.Connection, *, digests: Digests, size: i
     rows = connection.execute(asked).mappings().all()
     if not rows:
         return None
-    leaves = _leaves(connection, rows, digests)
     before = _last(connection)
+    if before is not None and before.secret_id is not None and digests.secret_id is None:
+        raise UsageError(f"the seals are keyed, the newest by the secret with the id {before.secret_id}: give a secret")
+    leaves = _leaves(connection, rows, digests)
     made: dict[str, Any] = {
         "number": 1 if before is None else before.number + 1,
         "format": FORMAT,
