@@ -122,3 +122,16 @@ def _default(item: Field[Any]) -> str:
     if item.default_factory is not MISSING:
         return repr(item.default_factory())
     return "" if item.default is MISSING else repr(item.default)
+
+
+def test_each_condition_of_the_promise_links_to_a_test_that_there_is() -> None:
+    """In the README every condition has links; each names a file, and where it names a test, one that is in it."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    promise = text.partition("## The promise\n")[2].partition("\n## ")[0]
+    conditions = re.split(r"^- ", promise, flags=re.MULTILINE)[1:]
+    assert len(conditions) == 6
+    for condition in conditions:
+        assert "](tests/" in condition, condition
+    for path, _, name in (link.partition("#") for link in re.findall(r"\]\(((?:tests|docs)/[^)]+)\)", promise)):
+        assert (ROOT / path).exists(), path
+        assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), name

@@ -12,13 +12,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: where it stands, how its removal reads, and the tests that are asked."""
+    """One rule: where it stands, how its removal reads, and the tests that are asked, on SQLite or, where the rule is
+    about a `server`, on PostgreSQL."""
 
     name: str
     file: str
     kept: str
     removed: str
     tests: tuple[str, ...]
+    server: bool = False
 
 
 BEGIN: Final = "transition/begin.py"
