@@ -82,6 +82,15 @@ def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
     assert run("\n".join(python_blocks(page)), tmp_path) == said
 
 
+def test_keeping_and_pruning_goes_as_it_says(tmp_path: Path) -> None:
+    """The program of the page prints what the page says: charged once, pruned, and then expired."""
+    page = ROOT / "docs" / "how-to" / "keep-and-prune.md"
+    (program,) = python_blocks(page)
+    (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    scripts = str(Path(sys.executable).parent)
+    assert run(program, tmp_path, PATH=f"{scripts}{os.pathsep}{os.environ['PATH']}", PYTHONUNBUFFERED="1") == said
+
+
 def test_adopting_in_stages_goes_as_it_says(tmp_path: Path) -> None:
     """Run as one program, the blocks of the page print what the page says that they print."""
     page = ROOT / "docs" / "how-to" / "adopt-in-stages.md"
