@@ -99,6 +99,8 @@ def test_an_effect_that_vanished_is_not_begun_anew(charge: Tool[..., Any], world
     def watch(moment: str, step: str, tool: str, effect_id: str) -> None:
         if (moment, step) == ("before", "Start") and rows:
             with executor._engine.begin() as connection:
+                if connection.dialect.name == "postgresql":  # whoever restores a backup owns the table
+                    connection.exec_driver_sql("ALTER TABLE entries DISABLE TRIGGER ALL")
                 for table in (schema.effects, schema.entries, schema.incidents):
                     connection.execute(sa.delete(table))
 
