@@ -19,8 +19,8 @@ from counterfoil.signature import resolved_annotations
 from counterfoil.tool import AnyTool, tool
 
 # Where frameworks keep the function of a tool: LangChain (the coroutine first, where there are both), Pydantic AI,
-# the MCP server's, Strands.
-_HOLDERS: Final = ("coroutine", "func", "function", "fn", "_tool_func")
+# the MCP server's, Strands, the OpenAI Agents SDK.
+_HOLDERS: Final = ("coroutine", "func", "function", "fn", "_tool_func", "__wrapped__")
 
 
 def guard(
@@ -37,7 +37,7 @@ def guard(
     repeatable: bool = False,
     idempotent: bool = False,
 ) -> AnyTool:
-    """Make a tool of a function, or of a tool of Pydantic AI, LangChain, Strands or an MCP server.
+    """Make a tool of a function, or of a tool of a framework that there is an adapter for.
 
     The function stays as it is; where it sends, it reaches its effect through `current_effect()`, to plant
     `current_effect().id` and to send `current_effect().provider_key`. Give the tool to an executor, and expose that to

@@ -22,7 +22,7 @@ _DRIVERS: Final = {
     "pydantic-ai": ("pydantic_ai", "pydantic_ai", "PydanticAI"),
     "langchain": ("langchain", "langchain", "LangChain"),
     "langgraph": ("langchain", "langchain", "LangGraph"),
-    # "openai-agents": ("agents", "openai_agents", "OpenAIAgents"),
+    "openai-agents": ("agents", "openai_agents", "OpenAIAgents"),
     "strands": ("strands", "strands", "Strands"),
 }
 NAMES: Final = frozenset(_DRIVERS)
