@@ -69,7 +69,7 @@ def guard(
         context = next(iter(inspect.signature(function).parameters))
     made: AnyTool = tool(
         key=key,
-        name=name or _text(existing, "name"),
+        name=name or _text(existing, "name", "tool_name"),
         sends=sends,
         rejects=rejects,
         repeatable=repeatable,
@@ -85,20 +85,25 @@ def guard(
 
 
 def _function_of(existing: Any) -> Callable[..., Any]:
-    if inspect.isroutine(existing):
+    if _is_function(existing):
         return existing
     for holder in _HOLDERS:
         found = getattr(existing, holder, None)
-        if inspect.isroutine(found):
+        if _is_function(found):
             return found
     raise UsageError(
         f"guard() finds no function in a {type(existing).__name__}: give it the function that the tool was made from"
     )
 
 
-def _text(existing: Any, name: str) -> str | None:
-    found = None if inspect.isroutine(existing) else getattr(existing, name, None)
-    return found if isinstance(found, str) and found else None
+def _is_function(thing: Any) -> bool:
+    """Not `inspect.isroutine`: that takes a tool object which may stand in a class, such as Strands', for a routine."""
+    return inspect.isfunction(thing) or inspect.ismethod(thing) or inspect.isbuiltin(thing)
+
+
+def _text(existing: Any, *names: str) -> str | None:
+    found = () if _is_function(existing) else (getattr(existing, name, None) for name in names)
+    return next((one for one in found if isinstance(one, str) and one), None)
 
 
 def _standing_for(function: Callable[..., Any], description: str | None, context: str | None) -> Callable[..., Any]:

@@ -127,8 +127,10 @@ def stopped(result: Any) -> str | None:
 
 
 def _begin(event: BeforeInvocationEvent) -> None:
-    """A new request is a new run, also where its caller hands in the state of the last one."""
-    event.invocation_state.get("request_state", {}).pop(STOPPED, None)
+    """A new request is a new run, also where its caller hands in the state of the last one, which stays as it is."""
+    state = event.invocation_state
+    if STOPPED in state.get("request_state", {}):
+        state["request_state"] = {name: value for name, value in state["request_state"].items() if name != STOPPED}
 
 
 def _end(event: AfterToolsEvent) -> None:
