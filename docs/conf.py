@@ -24,6 +24,7 @@ add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_mock_imports = ["strands"]  # it has an environment of its own, see .ci/run
 napoleon_numpy_docstring = False
 
 # Types that a signature names and this documentation does not describe.

@@ -96,7 +96,7 @@ def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
             assert asked["__interrupt__"]
             assert house.provider.count() == 0
             before = (await agent.aget_state(THREAD)).config
-            approval = Command(resume={"decisions": [{"type": "approve"}]})
+            approval: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
             for config in (THREAD, before):
                 await agent.ainvoke(approval, config)
 

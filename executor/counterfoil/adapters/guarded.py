@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from counterfoil.attempt import Effect
 from counterfoil.declaration import Key
@@ -96,7 +96,7 @@ def _function_of(existing: Any) -> Callable[..., Any]:
     )
 
 
-def _is_function(thing: Any) -> bool:
+def _is_function(thing: Any) -> TypeGuard[Callable[..., Any]]:
     """Not `inspect.isroutine`: that takes a tool object which may stand in a class, such as Strands', for a routine."""
     return inspect.isfunction(thing) or inspect.ismethod(thing) or inspect.isbuiltin(thing)
 
