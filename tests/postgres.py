@@ -50,6 +50,22 @@ class PostgresServer:
 
 
 @contextmanager
+def isolated_database(server: PostgresServer, template: str, level: str) -> Iterator[str]:
+    """The URL of a new database whose transactions have that isolation unless they say otherwise."""
+    name = server.create(template=template)
+    server.administer(
+        sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = {}").format(
+            sql.Identifier(name), sql.Literal(level)
+        )
+    )
+    with psycopg.connect(host=str(server.socket), user="postgres", dbname=name) as connection:
+        shown = connection.execute("SHOW default_transaction_isolation").fetchone()
+    assert shown == (level,)
+    yield server.url(name)
+    server.drop(name)
+
+
+@contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
     """Start a server, and leave neither process nor file of it behind."""
     folder = Path(tempfile.mkdtemp(prefix="cf-pg-"))  # short: a socket's path has at most 107 bytes

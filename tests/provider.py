@@ -15,7 +15,7 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -141,6 +141,14 @@ class Provider:
     def look(self, reference: str | None = None, *, timeout_s: float = 2.0, fault: Fault | None = None) -> Answer:
         """List the effects that carry `reference` (all without it), as a postcondition would."""
         return self._ask("GET", _with("/effects", reference), timeout_s=timeout_s, fault=fault)
+
+    def revoke(self, reference: str, keys: Sequence[str], *, timeout_s: float = 2.0) -> list[dict[str, Any]]:
+        """Ask that no request under these keys has an effect from now on; the effects that are there already, if any.
+
+        Without one the provider keeps a stone for each key, and answers 410 to a request that carries it.
+        """
+        content = {"reference": reference, "keys": list(keys)}
+        return list(self._ask("POST", "/revocations", content, timeout_s=timeout_s).body)
 
     # ------------------------------------------------------------ what a test arranges
 

@@ -61,6 +61,9 @@ class Handler(BaseHTTPRequestHandler):
                 members = json.loads(content)
                 request = {name: members.get(name) for name in ("reference", "key", "body")}
                 self.effect(request, self.fault(False, request))
+            case "/revocations":
+                members = json.loads(content)
+                self.answer(self.server.world.revoke(members["reference"], members["keys"]))
             case "/control":
                 self.decided()
                 self.answer(control(self.server.world, json.loads(content)))

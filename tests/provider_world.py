@@ -58,6 +58,7 @@ class World:
     effects: list[dict[str, Any]] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: dict[str, Stored] = field(default_factory=dict)
+    stones: set[str] = field(default_factory=set)
     armed: list[Armed] = field(default_factory=list)
     retention_s: float | None = None
     concurrent: str = "refuse"
@@ -96,6 +97,8 @@ class World:
                 self.effects.append({name: line[name] for name in ("id", "reference", "key", "body", "at")})
             case "request":
                 self.requests.append({name: value for name, value in line.items() if name != "what"})
+            case "stone":
+                self.stones.add(line["key"])
             case "key":
                 answer = Answer(line["status"], line["answer"])
                 self.keys[line["key"]] = Stored((line["reference"], line["body"]), line["first_at"], answer)
@@ -135,6 +138,8 @@ class World:
                 self.keys[key] = Stored((request["reference"], request["body"]), first_at)
             if work_s != 0.0:
                 self.wait(work_s)
+            if key in self.stones:
+                return Answer(410, {"error": "revoked"})
             answer = refusal or Answer(201, self._act(request))
             if keyed and (refusal is None or self.replays_refusals):
                 stored = {"status": answer.status, "answer": answer.body, "first_at": first_at}
@@ -143,6 +148,14 @@ class World:
                 self.keys.pop(key, None)
             self.changed.notify_all()
             return answer
+
+    def revoke(self, reference: str, keys: list[str]) -> Answer:
+        """The effects that are there already; without any, a stone for each key."""
+        with self.changed:
+            there = self.matching(reference)
+            for key in keys if not there else []:
+                self.write("stone", key=key)
+            return Answer(200, there)
 
     def _known(self, request: dict[str, Any]) -> Answer | None:
         if self.retention_s is None or request["key"] is None:

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import textwrap
 from contextlib import closing
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stripe
 
-from counterfoil import KeyPolicy, Policy
+from counterfoil import Breaker, Budget, KeyPolicy, LoopGuard, Policy
 from counterfoil_tools.servers import localstripe
 
 ROOT = Path(__file__).parent.parent
@@ -64,11 +65,28 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
     assert [line.partition(" to ")[2] for line in posted] == ["Ada: Thank you", "Ada: Good news"]
 
 
+def test_errors_read_as_the_page_says(tmp_path: Path) -> None:
+    """Run as one program, the page's refusals print the texts on it, and its descriptions pass the check."""
+    page = ROOT / "docs" / "how-to" / "write-errors-a-model-can-act-on.md"
+    (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    code = "\n".join(python_blocks(page))
+    assert run(code, tmp_path) == said
+    checked = "from counterfoil.catalogue import flaws\nprint(flaws([charge, send_invoice]))\n"
+    assert run(code + checked, tmp_path).endswith("\n[]\n")
+
+
 def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
     """Run as one program, the blocks of the page print what the page says that they print."""
     page = ROOT / "docs" / "how-to" / "take-back-an-effect.md"
     (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     assert run("\n".join(python_blocks(page)), tmp_path) == said
+
+
+def test_adopting_in_stages_goes_as_it_says(tmp_path: Path) -> None:
+    """Run as one program, the blocks of the page print what the page says that they print."""
+    page = ROOT / "docs" / "how-to" / "adopt-in-stages.md"
+    said = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert run("\n".join(python_blocks(page)), tmp_path) == "".join(said)
 
 
 def test_the_page_on_one_transaction_goes_as_it_says(tmp_path: Path) -> None:
@@ -82,14 +100,16 @@ def test_the_page_on_one_transaction_goes_as_it_says(tmp_path: Path) -> None:
         assert reading.execute("SELECT room, day, guest FROM reservations").fetchall() == [("12", "2026-03-04", "Ada")]
 
 
-@pytest.mark.parametrize("declared", [Policy, KeyPolicy])
-def test_the_policy_table_has_every_member_with_its_default(declared: type[Policy | KeyPolicy]) -> None:
+@pytest.mark.parametrize("declared", [Policy, KeyPolicy, Breaker, LoopGuard, Budget])
+def test_the_policy_table_has_every_member_with_its_default(declared: type[Any]) -> None:
     """No member is missing from the table, none is invented, and each default is the one in force."""
-    page = (ROOT / "docs" / "reference" / "policy.md").read_text()
-    policy, _, rest = page.partition("## `KeyPolicy`")
-    table = policy if declared is Policy else rest.partition("\n## ")[0]
+    page = "## `Policy`\n" + (ROOT / "docs" / "reference" / "policy.md").read_text()
+    table = page.partition(f"## `{declared.__name__}`")[2].partition("\n## ")[0]
     said = dict(re.findall(r"^\| `(\w+)` \| (?:`(.+?)`|required) \|", table, re.MULTILINE))
-    defaults = {item.name: item.default for item in fields(declared)}
-    assert said == {
-        name: "" if default is MISSING else repr(default).replace("'", '"') for name, default in defaults.items()
-    }
+    assert said == {item.name: _default(item).replace("'", '"') for item in fields(declared)}
+
+
+def _default(item: Field[Any]) -> str:
+    if item.default_factory is not MISSING:
+        return repr(item.default_factory())
+    return "" if item.default is MISSING else repr(item.default)

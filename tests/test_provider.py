@@ -306,3 +306,19 @@ def test_the_provider_ends_with_the_process_that_started_it(tmp_path: Path) -> N
     )  # fmt: skip
     assert run.returncode == -signal.SIGKILL
     assert ended(int(run.stdout))
+
+
+def test_a_revocation_finds_what_is_there_or_keeps_a_stone(provider: Provider) -> None:
+    """What is there is said; otherwise a request under a revoked key, also a late one, is refused and has no effect."""
+    provider.send("there", key="k1")
+    assert [one["reference"] for one in provider.revoke("there", ["k1"])] == ["there"]
+    provider.arm("late", reference="late")
+    with pytest.raises(http.client.RemoteDisconnected):
+        provider.send("late", key="k2")
+    provider.await_parked()
+    assert provider.revoke("late", ["k2"]) == []
+    provider.release()
+    provider.quiesce()
+    assert provider.count("late") == 0
+    assert provider.send("late", key="k2").status == 410
+    assert provider.send("late", key="k3").status == 201

@@ -19,18 +19,26 @@ from counterfoil.errors import (
     Throttled,
     UsageError,
 )
+from counterfoil.guard import Alike, Breaker, Budget, LoopGuard
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.async_executor import AsyncExecutor
 from counterfoil.runner.executor import Executor
 from counterfoil.runner.hearing import Called, CallObserver
+from counterfoil.runner.messages import Messages
+from counterfoil.runner.task import AsyncTask, Task
 from counterfoil.runner.watch import Round
+from counterfoil.spec import ErrorSpec
 from counterfoil.tool import ALL_ARGUMENTS, Policy, Tool, tool
 
 __all__ = [
     "ALL_ARGUMENTS",
     "Absent",
+    "Alike",
     "AsyncExecutor",
+    "AsyncTask",
+    "Breaker",
+    "Budget",
     "CallObserver",
     "Called",
     "Clock",
@@ -39,6 +47,7 @@ __all__ = [
     "DeadlinePassed",
     "Effect",
     "Entry",
+    "ErrorSpec",
     "Executor",
     "Forbidden",
     "Found",
@@ -46,7 +55,9 @@ __all__ = [
     "KeyPolicy",
     "LedgerError",
     "LedgerUnavailable",
+    "LoopGuard",
     "ManualClock",
+    "Messages",
     "Observation",
     "Policy",
     "Proof",
@@ -58,6 +69,7 @@ __all__ = [
     "Secret",
     "StaleVersion",
     "SystemClock",
+    "Task",
     "Throttled",
     "Tool",
     "Unclear",

@@ -83,10 +83,11 @@ class Arguments:
         self._key = key
         self._repeatable = repeatable
         if repeatable and OCCURRENCE in self.names:
-            raise UsageError(
-                f"{self._function}: a repeatable tool gets an argument {OCCURRENCE!r}; rename the parameter"
-            )
+            raise UsageError(f"{self._function}: a repeatable tool gets {OCCURRENCE!r} itself; rename the parameter")
         self._secrets = frozenset(one.name for one in self._parameters if one.secret)
+        self.content_names = frozenset(one.name for one in self._parameters if one.content)
+        # Arguments whose spelling matters less to the loop guard.
+        self.alike = {one.name: one.alike for one in self._parameters if one.alike is not None}
         self._defaults = {one.name: _form_of_default(one.default) for one in self._parameters}
         self._model = model_of(self._function, self._parameters)
         self._fitting = Fitting(self._model.__pydantic_core_schema__, self._secrets)
@@ -106,9 +107,14 @@ class Arguments:
         return bool(self._secrets)
 
     @property
+    def secret_names(self) -> frozenset[str]:
+        """The names of the arguments that are never stored, shown or logged."""
+        return self._secrets
+
+    @property
     def never_identity(self) -> frozenset[str]:
         """Arguments that cannot be named in `key=`: content and secrets."""
-        return frozenset(one.name for one in self._parameters if one.secret or one.content)
+        return self._secrets | self.content_names
 
     def validate(
         self, raw: str | bytes | Mapping[str, Any], *, secret: bytes | None = None, max_bytes: int = ARGUMENTS_MAX_BYTES
@@ -136,6 +142,11 @@ class Arguments:
             return Invalid((Problem(error.path, error.problem),), echo)
         except RecursionError:
             return Invalid((Problem("", "the arguments are nested too deeply"),), echo)
+
+    def problems_of(self, example: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What is wrong with arguments that somebody wrote down as an example; secrets may be any text."""
+        valid = self.validate(example, secret=b"example" if self.has_secrets else None)
+        return valid.problems if isinstance(valid, Invalid) else ()
 
     def revive(self, stored: str) -> dict[str, Any] | Invalid:
         """The Python values of stored arguments, for looks and resends, also in another process.

@@ -6,10 +6,12 @@ Owns the shapes that flow and ledger exchange (over the runner). Decides nothing
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from counterfoil.effect import Found, Proof, Row, Verdict
+from counterfoil.guard import Admitted, Asks, Blocked, Health
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Reading:
 
 # Before the guard of an effect that may not be taken back: a begin was declined because of the other row.
 ORIGINAL: Final = "original:"
+# The guard of a begin that the loop guard, a budget, a breaker or a pause is against: `Declined.blocked` says which.
+GUARDED: Final = "guarded"
 UndoKind: TypeAlias = Literal["revoke", "compensation"]
 
 
@@ -79,6 +83,7 @@ class Begin:
     terms: Terms
     fresh: bool = True
     undoes: Undoes | None = None
+    asks: Asks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +115,16 @@ class SettleReturned:
     code: str = "ok"
     proof: Proof = Proof.RETURNED
     key_unused: bool = False
+    health: Health | None = None
     original: Found[None] | None = None
     original_value: StoredValue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleClosed:
-    """The attempt proved by itself that it had no effect (P1). It speaks for its own attempt alone (protocol F1)."""
+    """The attempt proved by itself that it had no effect (P1). It speaks for its own attempt alone (protocol F1).
+
+    `account`: of what was raised, for engineers; it stands in the entry."""
 
     key: bytes
     attempt: int
@@ -127,6 +135,8 @@ class SettleClosed:
     status: int | None = None
     speaks_for_key: bool = False
     key_unused: bool = False
+    account: Mapping[str, Any] | None = None
+    health: Health | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +153,8 @@ class SettleLost:
     code: str = "effect_unknown"
     key_unused: bool = False
     key_unread: bool = False
+    account: Mapping[str, Any] | None = None
+    health: Health | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +162,7 @@ class SettleLook:
     """What a look answered. `asked_at` (and `asked_boot_us`) were taken before the question was asked (protocol F4).
 
     `verifies`: the look follows a success (`verify="always"`); not seeing it then marks the effect unverified.
+    `ends_revoke`: it is what a revoke found in place of an acknowledgement, so that revoke has ended.
     """
 
     key: bytes
@@ -163,6 +176,7 @@ class SettleLook:
     cause: str | None = None
     code: str = "verified"
     verifies: bool = False
+    ends_revoke: bool = False
 
     @property
     def absent(self) -> bool:
@@ -211,9 +225,11 @@ Change: TypeAlias = Begin | SettleReturned | SettleClosed | SettleLost | SettleL
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The change was written (or had been, when it is asked again): the row as it is now."""
+    """The change was written (or had been, when it is asked again): the row as it is now. `admitted`: what the guards
+    said to a begin."""
 
     row: Row
+    admitted: Admitted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +238,7 @@ class Declined:
 
     row: Row | None
     guard: str
+    blocked: Blocked | None = None
 
 
 Answer: TypeAlias = Applied | Declined

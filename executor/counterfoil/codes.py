@@ -6,10 +6,13 @@ No row of an unknown effect may invite a retry, another key, or another wording.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from counterfoil.explanations import EXPLANATIONS
 
 
 class Category(StrEnum):
@@ -63,6 +66,9 @@ _ROWS: Final = (
     Code("unverified", "effect_applied", Category.DONE, Retry.NEVER, False, True,
          "It was reported as done, and a look has not seen it yet.",
          "Go on, and say that it is not confirmed yet; do not call {tool} for this again."),
+    Code("expired", "effect_applied", Category.DONE, Retry.NEVER, False, True,
+         "It was carried out long ago; its result is no longer kept.",
+         "Go on; do not call {tool} for this again."),
     Code("value_not_stored", "effect_applied", Category.DONE, Retry.NEVER, False, True,
          "It is done; its result could not be kept.",
          "Go on; if the result is needed, it has to be read where it was made. Do not call {tool} for this again."),
@@ -98,6 +104,13 @@ _ROWS: Final = (
          "There is no tool of this name.", "Call one of the known tools: {known}."),
     Code("not_found", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
          "Nothing has this name.", "Correct {field} and call {tool} again."),
+    Code("no_results", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "Nothing matches.", "Widen {field} and call {tool} again."),
+    Code("ambiguous", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "More than one fits; nothing happened.", "Choose one of the candidates for {field} and call {tool} again."),
+    Code("possible_duplicate", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
+         "It resembles one that exists already; nothing was sent.",
+         "Ask the user whether a separate one is wanted. Only if it is, call {tool} again with what sets it apart."),
     Code("rejected", "no_effect", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
          "It was refused; nothing happened.", "Change {field} and call {tool} again."),
     Code("key_conflict", "any", Category.RECOVERABLE, Retry.CHANGE_ARGUMENTS, False, False,
@@ -110,12 +123,29 @@ _ROWS: Final = (
          "Call {tool} again with the same arguments in {seconds} s."),
     Code("forbidden", "no_effect", Category.TERMINAL, Retry.NEVER, True, False,
          "It is not permitted; nothing happened.", "Stop and report this to a person; do not call {tool} again."),
+    Code("repeated_call", "no_effect", Category.TERMINAL, Retry.NEVER, False, False,
+         "The same call has failed too often; nothing was sent.",
+         "Do not call {tool} for this again, in any wording. Report to the user what failed."),
+    Code("budget_exhausted", "no_effect", Category.TERMINAL, Retry.NEVER, True, False,
+         "The budget of this task is used up; nothing was sent.",
+         "Stop and report this to a person; do not call {tool} again."),
+    Code("breaker_open", "no_effect", Category.RETRYABLE, Retry.AFTER, False, False,
+         "{tool} has failed several times in a row and is left alone for a while; nothing was sent.",
+         "Call {tool} again with the same arguments in {seconds} s."),
+    Code("paused", "no_effect", Category.TERMINAL, Retry.NEVER, False, False,
+         "A person has paused {tool}; nothing was sent.",
+         "Do not call {tool} again in this task. Report to the user that it is paused."),
     Code("ledger_unavailable", "any", Category.TERMINAL, Retry.CHECK, False, False,
          "The record of effects cannot be used now.",
          "Do not call {tool} now. Report that the record of effects is not available."),
 )  # fmt: skip
 
 CODES: Final = MappingProxyType({row.name: row for row in _ROWS})
+REFUSALS: Final = (
+    "rejected", "not_found", "no_results", "ambiguous", "conflict", "possible_duplicate", "forbidden",
+    "invalid_arguments", "rate_limited", "unavailable",
+)  # fmt: skip
+"""The rows that a refusal of a tool may speak by: nothing happened, and neither a guard nor a revoke is claimed."""
 
 
 def page() -> str:
@@ -124,8 +154,9 @@ def page() -> str:
         "# Codes",
         "",
         "What a call can tell, as `observation.code`. A tool may add words of its own for a refusal, for example",
-        "`card_declined`; they follow the row `rejected`. In the texts stand the tool's name, the effect's id, seconds",
-        "and the arguments in question. This page is made from `counterfoil/codes.py`.",
+        "`card_declined`; they follow the row `rejected`, or the one that their `ErrorSpec` names. In the texts stand",
+        "the tool's name, the effect's id, seconds and the arguments in question. This page is made from",
+        "`counterfoil/codes.py`.",
         "",
     ]
     for row in CODES.values():
@@ -138,6 +169,8 @@ def page() -> str:
             "",
             f"- Reason: {row.reason}",
             f"- Next action: {row.next_action}",
+            "",
+            *textwrap.wrap(EXPLANATIONS[row.name], 120, break_long_words=False, break_on_hyphens=False),
             "",
         ]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_args
 
@@ -15,7 +15,9 @@ from counterfoil.effect import Sends
 from counterfoil.errors import UsageError
 from counterfoil.identity import AllArguments
 from counterfoil.policy import Policy
+from counterfoil.spec import ErrorSpec
 
+Cost: TypeAlias = Callable[[Mapping[str, Any]], tuple[str, int]]
 Key: TypeAlias = tuple[str, ...] | AllArguments
 
 RESERVED: Final = frozenset({"check_effect"})
@@ -35,6 +37,8 @@ class Declaration:
     sends: Sends
     rejects: tuple[type[Exception], ...]
     policy: Policy
+    errors: tuple[ErrorSpec, ...] = ()
+    cost: Cost | None = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -79,6 +83,8 @@ class Declaration:
         if self.sends not in get_args(Sends):
             yield f'sends={self.sends!r} is none of "anywhere", "once", "marked"'
         yield from _about_rejects(self.rejects)
+        if self.cost is not None and not _is_plain(self.cost):
+            yield 'cost= takes a plain function of the arguments, for example lambda a: ("eur", a["amount_minor"])'
         if self.read_only:
             yield from self._about_reading()
             return
@@ -132,6 +138,7 @@ class Declaration:
             "idempotent": self.idempotent,
             "same_transaction": self.same_transaction,
             "policy.key_policy": self.policy.key_policy is not None,
+            "cost": self.cost is not None,
         }
         for word, given in useless.items():
             if given:
@@ -147,6 +154,10 @@ _LOST: Final = re.compile(r"timeout|timedout|^APIConnectionError$", re.IGNORECAS
 def _is_other(value: Any, wanted: Any) -> bool:
     """True where the declared type was not obeyed: who does not check types finds out here."""
     return not isinstance(value, wanted)
+
+
+def _is_plain(function: Any) -> bool:
+    return callable(function) and not inspect.iscoroutinefunction(function)
 
 
 def _about_rejects(rejects: Any) -> Iterator[str]:

@@ -188,8 +188,6 @@ class Lost:
 
 Outcome: TypeAlias = Returned | NeverSent | Refused | Lost
 
-# ---------------------------------------------------------------- the key policy of a provider
-
 
 @dataclass(frozen=True, slots=True)
 class KeyPolicy:
@@ -226,8 +224,8 @@ class KeyPolicy:
 class Row:
     """One effect as the ledger holds it. `now` is the ledger's time of this reading.
 
-    `version` is the number of the effect's last entry. `attempts` is the fence: only begin changes it.
-    `open_attempts` has one bit per attempt that nothing has proven yet (see `bit`).
+    `version` is the number of its last entry. `attempts` is the fence: only begin changes it. `open_attempts` has one
+    bit per attempt that nothing has proven yet (see `bit`).
     """
 
     key: bytes
@@ -286,6 +284,10 @@ class Row:
     revoked_through: int = 0
     revoked_at: int | None = None
     undone_by: str | None = None
+    cost_unit: str | None = None
+    cost_amount: int = 0
+    cost_held: int = 0
+    cost_charged: int = 0
     begun_at: int = 0
     unknown_since: int = 0
     created_at: int = 0

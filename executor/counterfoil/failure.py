@@ -19,7 +19,7 @@ from counterfoil.errors import DeadlinePassed, ToolRefusal
 from counterfoil.text import storable
 
 TEXT_MAX: Final = 500
-CODE_MAX: Final = 80
+CODE_MAX: Final = 64
 CANDIDATES_MAX: Final = 10
 SECONDS_MAX: Final = 1_000_000_000
 

@@ -1,19 +1,21 @@
-"""ONE CALL, as a pure generator of typed steps: validate and guard are done before, everything after stands here.
+"""ONE CALL, as a pure generator of typed steps: validate is done before, everything after stands here.
 
 Owns the order of things: read, begin, attempt, settle, look, wait, answer. No I/O, no clock, no SQL, no randomness:
 each `yield` is a step that a shell carries out and answers, and a point where a crash may fall. Whether an attempt may
-begin is not decided here but by the ledger's write; this only asks for it.
+begin is not decided here but by the ledger's write, which asks the guards too; this only asks for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from counterfoil.changes import ORIGINAL, Applied, Declined
-from counterfoil.effect import MICROSECONDS, NeverSent, Outcome, Proof, Refused, Returned, Row, Verdict
+from counterfoil.effect import NeverSent, Proof, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.guard import Blocked
 from counterfoil.observe import Observation, Words, about
+from counterfoil.pacing import Course, asked_pause, asked_to_wait, may_resend, pause_before_look, pause_before_next
 from counterfoil.settling import settling
 from counterfoil.steps import (
     BUSY,
@@ -34,6 +36,8 @@ from counterfoil.steps import (
 )
 from counterfoil.telling import (
     applied_words,
+    blocked_call,
+    conflict,
     ending_words,
     no_room,
     not_taken_back,
@@ -45,36 +49,13 @@ from counterfoil.telling import (
 
 POLL_FIRST_S = 0.05
 POLL_SLOWEST_S = 0.5
-LOOK_SLOWEST_S = 5.0
 # Guards of a resend that waiting does not lift.
 LASTING_GUARDS = frozenset({"unknown", "key_expired", "too_many_attempts"})
 
 
-@dataclass(slots=True)
-class _Course:
-    """What this call has done so far. `patience_s` is what is left of its waiting."""
-
-    patience_s: float
-    used: int = 0
-    looks: int = 0
-    looked: bool = False
-    waited: bool = False
-    polls: int = 0
-    sent: bool = False
-    resend_over: bool = False
-    key_expired: bool = False
-    end: AttemptEnd | None = None
-    held: AttemptEnd | None = None
-
-    @property
-    def mine(self) -> bool:
-        """True when an attempt of this call itself returned."""
-        return self.end is not None and isinstance(self.end.outcome, Returned)
-
-
 def call(request: Request) -> Flow[Observation]:
     """One call of one effect, from its first reading to what the model is told."""
-    course = _Course(request.patience_s)
+    course = Course(request.patience_s)
     row: Row | None = None
     try:
         row = yield from do(Read(request.key))
@@ -87,13 +68,13 @@ def call(request: Request) -> Flow[Observation]:
         return _without_ledger(request, course, row)
 
 
-def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+def _advance(request: Request, course: Course, row: Row | None) -> Flow[Observation | Row | None]:
     """One move: an observation ends the call, a row (or None) is the state to go on from."""
     if row is None:
         return (yield from _begin(request, course, row))
     if row.fingerprint != request.fingerprint and not row.replaceable:
         yield from do(Sight(row, "key_conflict"))
-        return _conflict(request, row)
+        return conflict(request.tool, request.key_names, request.echo, row, request.content)
     match row.verdict:
         case Verdict.EFFECT_APPLIED:
             return (yield from _tell_applied(request, course, row))
@@ -110,7 +91,7 @@ def _advance(request: Request, course: _Course, row: Row | None) -> Flow[Observa
 # ---------------------------------------------------------------- begin, attempt, settle
 
 
-def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+def _begin(request: Request, course: Course, row: Row | None) -> Flow[Observation | Row | None]:
     if request.transacts:
         return (yield from _transact(request, course, row))
     started = yield from do(Start(fresh=row is None))
@@ -118,6 +99,8 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
         case Declined(found, guard):
             if started.interrupt is not None:
                 raise started.interrupt
+            if started.answer.blocked is not None:
+                return _guarded(request, course, found, started.answer.blocked)
             if guard == FULL:
                 return no_room(request.tool, row, request.wait_max_s)
             if guard.startswith(ORIGINAL):
@@ -131,7 +114,7 @@ def _begin(request: Request, course: _Course, row: Row | None) -> Flow[Observati
             return (yield from _attempt(request, course, begun, started))
 
 
-def _transact(request: Request, course: _Course, row: Row | None) -> Flow[Observation | Row | None]:
+def _transact(request: Request, course: Course, row: Row | None) -> Flow[Observation | Row | None]:
     """Begin, attempt and settle as one: afterwards all of it counts, or nothing does."""
     try:
         done = yield from do(Transact(row, course.patience_s))
@@ -144,6 +127,8 @@ def _transact(request: Request, course: _Course, row: Row | None) -> Flow[Observ
         course.used += 1
         course.end = done.end
     match done.answer:
+        case Declined(held, blocked=Blocked() as blocked):
+            return _guarded(request, course, held, blocked)
         case Declined(held, guard) if guard == BUSY:
             return under_way(request.tool, still_there(held))
         case Declined(guard=guard) if guard == FULL:
@@ -152,7 +137,15 @@ def _transact(request: Request, course: _Course, row: Row | None) -> Flow[Observ
             return still_there(found)
 
 
-def _attempt(request: Request, course: _Course, begun: Row, started: Started) -> Flow[Observation | Row | None]:
+def _guarded(request: Request, course: Course, row: Row | None, blocked: Blocked) -> Observation | Row:
+    """A guard is against an attempt. It speaks only where there is no effect; what is applied or unknown is told."""
+    course.resend_over = True
+    if row is None or row.verdict is Verdict.NO_EFFECT:
+        return blocked_call(request.tool, row, blocked, request.echo)
+    return row
+
+
+def _attempt(request: Request, course: Course, begun: Row, started: Started) -> Flow[Observation | Row | None]:
     resend = begun.open_attempts.bit_count() > 1  # as the ledger granted it, not as this call had seen the row
     if started.interrupt is not None:
         end = AttemptEnd(NeverSent("cancelled before the start", retryable=False), interrupt=started.interrupt)
@@ -162,8 +155,12 @@ def _attempt(request: Request, course: _Course, begun: Row, started: Started) ->
         course.looked = False
         end = yield from do(Attempt(begun, started.deadline, resend))
     course.end = end
+    settle = settling(
+        begun, end, request.holder, speaks_for_key=request.speaks_for_key,
+        breaker=request.breaker, admitted=started.admitted,
+    )  # fmt: skip
     try:
-        answer = yield from do(Write(settling(begun, end, request.holder, speaks_for_key=request.speaks_for_key)))
+        answer = yield from do(Write(settle))
     except LedgerUnavailable:
         if end.interrupt is not None:  # whatever became of the record, the caller's cancellation goes through
             raise end.interrupt from None
@@ -191,57 +188,36 @@ def _verify(row: Row) -> Flow[Row]:
 # ---------------------------------------------------------------- where there is no effect
 
 
-def _go_on_from_none(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
+def _go_on_from_none(request: Request, course: Course, row: Row) -> Flow[Observation | Row | None]:
     if course.waited:
         # A waiter answers with the end of the attempt that it waited for: it does not begin (protocol F25).
-        yield from do(Sight(row, row.code or "unavailable"))
+        words = ending_words(request.tool, request.echo, row, request.errors)
         if row.fingerprint != request.fingerprint:
             reason = "Another call with the same key and other arguments was under way; nothing was sent for this one."
-            return about(row, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s))
-        return about(row, ending_words(request.tool, request.echo, row))
+            words = Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_s)
+        yield from do(Sight(row, words.code))
+        return about(row, words)
     if course.end is None:
         return (yield from _begin(request, course, row))
-    pause = _pause_before_next(request, course, row)
+    pause = pause_before_next(request, course, row)
     if pause is None:
         return about(row, _refusal_words(request, course, row))
     if pause:
-        yield from _sleep(course, pause, jitter=not _asked_to_wait(course.end.outcome))
+        yield from _sleep(course, pause, jitter=not asked_to_wait(course.end.outcome))
     return (yield from _begin(request, course, row))
 
 
-def _asked_to_wait(outcome: Outcome) -> bool:
-    return isinstance(outcome, Refused) and outcome.retry_after_s is not None
-
-
-def _pause_before_next(request: Request, course: _Course, row: Row) -> float | None:
-    """Seconds to wait before the next attempt of this call; None when there is to be none."""
-    if course.used >= request.attempts_max:
-        return None
-    outcome = course.end.outcome if course.end is not None else None
-    back_off = min(request.wait_s * 2 ** max(0, course.used - 1), request.wait_max_s)
-    match outcome:
-        case NeverSent(_, retryable) if row.proof in (Proof.NEVER_SENT, Proof.SAME_TRANSACTION):
-            pause = back_off if retryable else None
-        case Refused(code="rate_limited") as refused if row.proof is Proof.REJECTED:
-            pause = back_off if refused.retry_after_s is None else refused.retry_after_s
-        case Refused() if row.proof is Proof.REJECTED:
-            pause = None
-        case _:  # absence has been waited for already
-            pause = 0.0
-    return pause if pause is not None and pause <= course.patience_s else None
-
-
-def _refusal_words(request: Request, course: _Course, row: Row) -> Words:
+def _refusal_words(request: Request, course: Course, row: Row) -> Words:
     outcome = course.end.outcome if course.end is not None else None
     if isinstance(outcome, Refused) and row.proof is Proof.REJECTED:
-        return refused_words(request.tool, request.echo, outcome)
-    return ending_words(request.tool, request.echo, row)
+        return refused_words(request.tool, request.echo, outcome, request.errors)
+    return ending_words(request.tool, request.echo, row, request.errors)
 
 
 # ---------------------------------------------------------------- where nothing is known
 
 
-def _wait(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
+def _wait(request: Request, course: Course, row: Row) -> Flow[Observation | Row | None]:
     """Another call works on it: wait for its end, then say that it is in progress."""
     course.waited = True
     pause = min(POLL_FIRST_S * 1.5**course.polls, POLL_SLOWEST_S)
@@ -253,7 +229,7 @@ def _wait(request: Request, course: _Course, row: Row) -> Flow[Observation | Row
     return still_there((yield from do(Read(request.key))))
 
 
-def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Row | None]:
+def _doubt(request: Request, course: Course, row: Row) -> Flow[Observation | Row | None]:
     """Nobody works on it and nothing is proven: look, or send the same again under its key, or say unknown."""
     if request.looks and not course.looked:
         asked = yield from do(Ask(row))
@@ -261,15 +237,15 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
         course.looks += 1
         course.looked = True
         return still_there((yield from do(Write(asked.look))).row)
-    hold = _asked_pause(course)
+    hold = asked_pause(course)
     if hold:
         yield from _sleep(course, hold)
-    if _may_resend(request, course):
+    if may_resend(request, course):
         begun = yield from _begin(request, course, row)
         if not isinstance(begun, Row) or begun.version != row.version:
             course.looked = False
             return begun
-    pause = _pause_before_look(request, course, row)
+    pause = pause_before_look(request, course, row)
     if pause is None:
         yield from do(Sight(row, "effect_unknown"))
         return about(row, _unknown_words(request, course, row))
@@ -278,41 +254,13 @@ def _doubt(request: Request, course: _Course, row: Row) -> Flow[Observation | Ro
     return still_there((yield from do(Read(request.key))))
 
 
-def _unknown_words(request: Request, course: _Course, row: Row) -> Words:
+def _unknown_words(request: Request, course: Course, row: Row) -> Words:
     looks = request.looks or (request.keyed and not course.key_expired)
     outcome = None if course.end is None else course.end.outcome
     return unknown_words(request.tool, row, looks=looks, outcome=outcome, key_expired=course.key_expired)
 
 
-def _asked_pause(course: _Course) -> float:
-    """Seconds that the provider asked to wait before the next request. More than is left of patience: none follows."""
-    outcome = course.end.outcome if course.end is not None else None
-    if not isinstance(outcome, Refused) or not outcome.retry_after_s or course.held is course.end:
-        return 0.0
-    course.held = course.end
-    if outcome.retry_after_s <= course.patience_s:
-        return outcome.retry_after_s
-    course.resend_over = True
-    return 0.0
-
-
-def _may_resend(request: Request, course: _Course) -> bool:
-    """Whether it is worth asking for P2: the ledger decides whether it holds."""
-    return request.keyed and not course.resend_over and not course.waited and course.used < request.attempts_max
-
-
-def _pause_before_look(request: Request, course: _Course, row: Row) -> float | None:
-    """Seconds until it is worth looking (or sending under the key) again; None when patience ends before."""
-    if not request.looks and not _may_resend(request, course):
-        return None
-    pause = min(request.wait_s * 2 ** max(0, course.looks - 1), LOOK_SLOWEST_S)
-    for instant in (row.absent_from, row.sends_until):
-        if instant is not None and row.now <= instant:
-            pause = min(pause, (instant - row.now + 1000) / MICROSECONDS)
-    return pause if pause <= course.patience_s else None
-
-
-def _sleep(course: _Course, seconds: float, *, jitter: bool = False) -> Flow[None]:
+def _sleep(course: Course, seconds: float, *, jitter: bool = False) -> Flow[None]:
     course.patience_s -= seconds
     yield from do(Sleep(seconds, jitter))
 
@@ -320,23 +268,14 @@ def _sleep(course: _Course, seconds: float, *, jitter: bool = False) -> Flow[Non
 # ---------------------------------------------------------------- what is told
 
 
-def _tell_applied(request: Request, course: _Course, row: Row) -> Flow[Observation]:
+def _tell_applied(request: Request, course: Course, row: Row) -> Flow[Observation]:
     words = applied_words(request.tool, row, mine=course.mine, looked=course.looks > 0, interrupted=course.used == 0)
     if not course.mine:
         yield from do(Sight(row, words.code))
     return about(row, words, replayed=words.code == "replayed")
 
 
-def _conflict(request: Request, row: Row) -> Observation:
-    if row.verdict is Verdict.EFFECT_UNKNOWN:
-        # Another key is no way out here: the earlier call may have had its effect.
-        reason = f"An earlier call with the same {request.key_names} and other arguments has no known end yet."
-        return about(row, Words(tool=request.tool, code="effect_unknown", reason=reason, arguments=request.echo))
-    words = Words(tool=request.tool, code="key_conflict", field=request.key_names, arguments=request.echo)
-    return about(row, words, verdict=Verdict.NO_EFFECT)
-
-
-def _without_ledger(request: Request, course: _Course, row: Row | None) -> Observation:
+def _without_ledger(request: Request, course: Course, row: Row | None) -> Observation:
     """The ledger fails under the call. What others did meanwhile is not known, so it is never told as no effect."""
     if row is not None and row.verdict is Verdict.EFFECT_APPLIED:
         return about(row, applied_words(request.tool, row, mine=course.mine, looked=False, interrupted=False))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import assert_never
 
 from counterfoil.changes import Answer, Declined
 from counterfoil.effect import Lost, NeverSent, Refused, Returned, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.observe import Observation, Words, about, of_read
-from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Write, do
+from counterfoil.spec import ErrorSpec
+from counterfoil.steps import Ask, Attempt, Flow, Request, Sleep, Start, Weigh, Write, do
 from counterfoil.telling import (
     RETRY_SOON_S,
     applied_words,
+    blocked_call,
     ending_words,
     no_room,
     refused_words,
@@ -27,9 +30,13 @@ def read_only(request: Request) -> Flow[Observation]:
         started = yield from do(Start(fresh=True))
         if started.interrupt is not None:
             raise started.interrupt
+        if isinstance(started.answer, Declined) and started.answer.blocked is not None:
+            return blocked_call(request.tool, None, started.answer.blocked, request.echo)
         if isinstance(started.answer, Declined):
             return no_room(request.tool, None, request.wait_max_s)
         end = yield from do(Attempt(started.answer.row, started.deadline, False))
+        with suppress(LedgerUnavailable):  # what was read is told all the same
+            yield from do(Weigh(end.sign))
         if end.interrupt is not None:
             raise end.interrupt
         match end.outcome:
@@ -39,9 +46,9 @@ def read_only(request: Request) -> Flow[Observation]:
             case Refused(code="rate_limited", retry_after_s=seconds) as refused:
                 pause = pause if seconds is None else seconds
                 if attempt == request.attempts_max or pause > request.patience_s:
-                    return about(None, refused_words(request.tool, request.echo, refused))
+                    return about(None, refused_words(request.tool, request.echo, refused, request.errors))
             case Refused() as refused:
-                return about(None, refused_words(request.tool, request.echo, refused))
+                return about(None, refused_words(request.tool, request.echo, refused, request.errors))
             case NeverSent() | Lost():
                 if attempt == request.attempts_max or pause > request.patience_s:
                     break
@@ -53,7 +60,7 @@ def read_only(request: Request) -> Flow[Observation]:
     return about(None, Words(tool=request.tool, code="unavailable", reason=reason, retry_after_s=request.wait_max_s))
 
 
-def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
+def checked(row: Row, tool: str, *, looks: bool, errors: tuple[ErrorSpec, ...] = ()) -> Flow[Observation]:
     """What is known of an effect now; an unknown one that nobody works on is looked at once. It never sends."""
     looked = row.verdict is Verdict.EFFECT_UNKNOWN and not row.live and looks
     if looked:
@@ -70,7 +77,7 @@ def checked(row: Row, tool: str, *, looks: bool) -> Flow[Observation]:
                 row, Words(tool=tool, code="in_progress") if row.live else unknown_words(tool, row, looks=looks)
             )
         case Verdict.NO_EFFECT:
-            return about(row, ending_words(tool, None, row))
+            return about(row, ending_words(tool, None, row, errors))
         case _:
             assert_never(row.verdict)
 

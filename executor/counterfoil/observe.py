@@ -6,18 +6,22 @@ what is known from the row, never from the outcome in hand. No upstream text, ho
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from counterfoil.codes import CODES, Code
+from counterfoil.codes import CODES
 from counterfoil.effect import MICROSECONDS, Proof, Row, Verdict
+from counterfoil.message import TOKENS, Form, Parts, one_line, render
 
-ARGUMENTS_SHOWN = 200
 VALUE_SHOWN = 2_000
 READ_SHOWN = 20_000
-CANDIDATES_SHOWN = 5
+CANDIDATES_MOST = 10
+NAMES_SHOWN = 3
+NAME_SHOWN = 40
+KNOWN_SHOWN = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,23 @@ class Observation:
     attempts: int = 0
     stop: str | None = None
     more: str | None = None
+    tool: str = ""
     text: str = field(default="", repr=False)
+
+    def message(self, form: Form = "text", tokens: int = TOKENS) -> str:
+        """What the model is told, as "text" or as "json", in at most `tokens` tokens (four bytes of UTF-8 each).
+
+        Arguments and candidates are cut to fit, then the reason; the code and the next action never. The result of a
+        tool is not counted: it has its own cap.
+
+        Example:
+            >>> from counterfoil.observe import Words, about
+            >>> seen = about(None, Words(tool="book", code="forbidden", reason="The hall is closed."))
+            >>> print(seen.message("json"))  # doctest: +NORMALIZE_WHITESPACE
+            {"tool": "book", "code": "forbidden", "verdict": "no_effect", "reason": "The hall is closed.",
+             "next_action": "Stop and report this to a person; do not call book again."}
+        """
+        return render(_parts(self), form, tokens)
 
     def as_dict(self) -> dict[str, Any]:
         """The observation as JSON data."""
@@ -87,13 +107,13 @@ def about(row: Row | None, words: Words, *, verdict: Verdict | None = None, repl
     if seconds is None and row is not None and known is Verdict.EFFECT_UNKNOWN:
         seconds = wait_s(row)
     value = stored_value(row) if row is not None and row.verdict is Verdict.EFFECT_APPLIED and told.ok else None
-    reason = words.reason or told.reason.format(field=_named(words))
+    reason = words.reason or told.reason.format(tool=words.tool, field=_named(words))
     action = words.hint or told.next_action.format(
         tool=words.tool,
         effect_id=row.id if row is not None else "unknown",
         seconds=_seconds(seconds),
         field=_named(words),
-        known=", ".join(words.known) or "none is registered",
+        known=_nearest(words.tool, words.known) or "none is registered",
     )
     made = Observation(
         ok=told.ok,
@@ -103,7 +123,7 @@ def about(row: Row | None, words: Words, *, verdict: Verdict | None = None, repl
         reason=reason,
         details=tuple({"field": name, "problem": problem} for name, problem in words.details),
         rejected_arguments=words.arguments,
-        candidates=words.candidates[:CANDIDATES_SHOWN],
+        candidates=words.candidates[:CANDIDATES_MOST],
         next_action=action,
         retry=str(told.retry),
         retry_after_s=None if seconds is None else round(seconds, 3),
@@ -114,8 +134,9 @@ def about(row: Row | None, words: Words, *, verdict: Verdict | None = None, repl
         attempts=0 if row is None else row.attempts,
         stop=words.code if told.stop else None,
         more=f"docs/reference/codes.md#{told.name}",
+        tool=words.tool,
     )
-    return _with_text(made, words.tool, told)
+    return _with_text(made)
 
 
 def of_read(tool: str, text: str | None, note: str | None) -> Observation:
@@ -130,8 +151,9 @@ def of_read(tool: str, text: str | None, note: str | None) -> Observation:
         reason=told.reason if note is None else f"It was read; {note}",
         next_action=told.next_action,
         value=value,
+        tool=tool,
     )
-    return _with_text(made, tool, told)
+    return _with_text(made)
 
 
 def wait_s(row: Row) -> float:
@@ -146,29 +168,49 @@ def stored_value(row: Row) -> Any:
 
 
 def _named(words: Words) -> str:
-    names = [name for name, _ in words.details if name] or ([words.field] if words.field else [])
-    return ", ".join(dict.fromkeys(names)) or "the arguments"
+    """The arguments in question. Their names may come from the model, so there is an end to them."""
+    names = [words.field] if words.field else [name for name, _ in words.details if name]
+    unlike = [one_line(name)[:NAME_SHOWN] for name in dict.fromkeys(names)]
+    return "the arguments" if not unlike or len(unlike) > NAMES_SHOWN else ", ".join(unlike)
+
+
+def _nearest(wanted: str, known: Sequence[str]) -> str:
+    """All known names, or, where they are too many for a message, those that are most like what was wanted."""
+    if sum(len(name) + 2 for name in known) <= KNOWN_SHOWN:
+        return ", ".join(known)
+    like = difflib.get_close_matches(wanted, known, n=len(known), cutoff=0.0)
+    shown: list[str] = []
+    for name in like:
+        if sum(len(one) + 2 for one in (*shown, name)) > KNOWN_SHOWN:
+            break
+        shown.append(name)
+    return f"{', '.join(shown)} and {len(known) - len(shown)} more"
 
 
 def _seconds(seconds: float | None) -> str:
     return "a few" if seconds is None else f"{max(1, round(seconds))}"
 
 
-def _with_text(made: Observation, tool: str, told: Code) -> Observation:
-    ended = "succeeded" if told.ok else "was taken back" if told.name == "ended" else _ended(made.verdict)
-    lines = [f"{tool} {ended} (code: {made.code})."]
-    problems = "; ".join(f"{detail['field']} {detail['problem']}".strip() for detail in made.details)
-    lines.append(f"Reason: {problems or made.reason}".rstrip(".") + ".")
-    if made.value is not None:
-        lines.append(f"Result: {_cut(_json(made.value), READ_SHOWN if told.name == 'read' else VALUE_SHOWN)}")
-    if made.rejected_arguments is not None:
-        lines.append(f"Rejected arguments: {_cut(made.rejected_arguments, ARGUMENTS_SHOWN)}")
-    if made.candidates:
-        lines.append(f"Candidates: {_cut(_json(list(made.candidates)), ARGUMENTS_SHOWN)}")
-    lines.append(f"Next action: {made.next_action}")
-    text = "\n".join(lines).encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    content = {item.name: getattr(made, item.name) for item in fields(made)}
-    return Observation(**content | {"text": text})
+def _with_text(made: Observation) -> Observation:
+    return replace(made, text=made.message())
+
+
+def _parts(seen: Observation) -> Parts:
+    ended = "succeeded" if seen.ok else "was taken back" if seen.code == "ended" else _ended(seen.verdict)
+    shown = READ_SHOWN if seen.code == "read" else VALUE_SHOWN
+    return Parts(
+        tool=seen.tool,
+        code=seen.code,
+        verdict=str(seen.verdict),
+        ended=ended,
+        # Arguments that do not fit need no sentence before what is wrong with each.
+        reason="" if seen.details and seen.code == "invalid_arguments" else seen.reason,
+        problems=[f"{detail['field']} {detail['problem']}".strip() for detail in seen.details],
+        result=None if seen.value is None else _cut(_json(seen.value), shown),
+        arguments=seen.rejected_arguments,
+        candidates=seen.candidates,
+        action=seen.next_action,
+    )
 
 
 def _ended(verdict: Verdict) -> str:

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from counterfoil.effect import KeyPolicy
 from counterfoil.errors import UsageError
+from counterfoil.guard import Breaker
 
 _POSITIVE: Final = (
     *("timeout_s", "patience_s", "wait_s", "wait_max_s", "review_after_s", "audit_s", "look_timeout_s"),
@@ -40,6 +41,7 @@ class Policy:
         audit_s: for how long something closed by absence is looked at again.
         value_max_bytes: a larger value is kept as its size and digest.
         look_timeout_s: until one look is given up as unclear.
+        breaker: after how many faults of its service a tool is left alone, and for how long; None: never.
 
     Raises:
         UsageError: a number out of range, or numbers that contradict each other; says how to mend it.
@@ -62,6 +64,7 @@ class Policy:
     audit_s: float = 86_400.0
     value_max_bytes: int = 65_536
     look_timeout_s: float = 10.0
+    breaker: Breaker | None = Breaker()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
@@ -78,6 +81,8 @@ class Policy:
             raise UsageError(f'Policy(verify={self.verify!r}): it is "doubt" or "always"')
         if self.wait_max_s < self.wait_s:
             raise UsageError(f"Policy(wait_max_s={self.wait_max_s!r}) is below wait_s={self.wait_s!r}: raise it")
+        if self.breaker is not None and not isinstance(self.breaker, Breaker):
+            raise UsageError("Policy(breaker=...) takes a Breaker, for example Breaker(failures=5, open_s=60), or None")
         self._check_windows()
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, Final, cast, get_args
 
 from pydantic_core import ErrorDetails, core_schema
 
+from counterfoil.cleaning import plain
 from counterfoil.exact_json import NOT_FINITE, NOT_UNICODE, Json, Number
 from counterfoil.identity import DATE_TIME_PROBLEM, TOO_DEEP, Path, path_text
 
@@ -181,8 +182,7 @@ class _Context(dict[str, Any]):
 
 
 def _own_words(text: str) -> str:
-    text = " ".join(text.split())
-    return text[:_WIDTH] if text else "is not valid"
+    return plain(text, _WIDTH) or "is not valid"
 
 
 def _singular(text: str) -> str:

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from dataclasses import replace
+from typing import TypeAlias, assert_never
 
 from counterfoil.changes import Change, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row
+from counterfoil.guard import Admitted, Breaker, Health, Sign
+from counterfoil.guard.breaker import CLOSED
 from counterfoil.steps import AttemptEnd
 
 
-def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = False) -> Change:
-    """The change that the end of an attempt of `row` asks the ledger for."""
+def settling(
+    row: Row,
+    end: AttemptEnd,
+    actor: str,
+    *,
+    speaks_for_key: bool = False,
+    breaker: Breaker | None = None,
+    admitted: Admitted | None = None,
+) -> Change:
+    """The change that the end of an attempt of `row` asks the ledger for. `breaker`: what it is counted for, where a
+    fault is to be counted, or one had been when the attempt was `admitted`."""
+    change = _settling(row, end, actor, speaks_for_key)
+    counts = end.sign is Sign.FAULT or (admitted is not None and admitted.circuit != CLOSED)
+    return replace(change, health=Health(end.sign, breaker)) if counts and breaker is not None else change
+
+
+_Ending: TypeAlias = SettleReturned | SettleClosed | SettleLost
+
+
+def _settling(row: Row, end: AttemptEnd, actor: str, speaks_for_key: bool) -> _Ending:
     match end.outcome:
         case Returned(_, reference):
             assert end.value is not None
@@ -38,24 +59,27 @@ def settling(row: Row, end: AttemptEnd, actor: str, *, speaks_for_key: bool = Fa
                 status=refused.status,
                 speaks_for_key=speaks_for_key,
                 key_unused=end.key_unused,
+                account=end.account,
             )
         case NeverSent(reason):
-            return SettleClosed(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
-                proof=Proof.NEVER_SENT,
-                code="unavailable",
-                reason=reason,
-            )
+            return _never_sent(row, end, actor, reason)
         case Lost(reason, status=status):
             return SettleLost(
-                key=row.key,
-                attempt=row.attempts,
-                actor=actor,
+                key=row.key, attempt=row.attempts, actor=actor,
                 reason=reason if status is None else f"{reason} with the status {status}",
-                key_unused=end.key_unused,
-                key_unread=end.key_unread,
-            )
+                key_unused=end.key_unused, key_unread=end.key_unread, account=end.account,
+            )  # fmt: skip
         case _:
             assert_never(end.outcome)
+
+
+def _never_sent(row: Row, end: AttemptEnd, actor: str, reason: str) -> SettleClosed:
+    return SettleClosed(
+        key=row.key,
+        attempt=row.attempts,
+        actor=actor,
+        proof=Proof.NEVER_SENT,
+        code="unavailable",
+        reason=reason,
+        account=end.account,
+    )

@@ -23,6 +23,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from counterfoil.attempt import Effect
 from counterfoil.errors import UsageError
+from counterfoil.guard import Alike
 
 
 class Content:
@@ -53,6 +54,7 @@ class Parameter:
     default: Any
     content: bool
     secret: bool
+    alike: Alike | None = None
 
 
 def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
@@ -90,7 +92,9 @@ def parameters(function: Callable[..., Any], skip: int) -> tuple[Parameter, ...]
             raise UsageError(f"{where} has Field(...) as its default; write {one.name}: Annotated[…, Field(…)] = …")
         annotation = hints[one.name]
         content = any(_is(mark, Content) for mark in _marks(annotation))
-        found.append(Parameter(one.name, f"f{place}", annotation, one.default, content, _is_secret(annotation)))
+        alike = next((mark for mark in _marks(annotation) if isinstance(mark, Alike)), None)
+        secret = _is_secret(annotation)
+        found.append(Parameter(one.name, f"f{place}", annotation, one.default, content, secret, alike))
     return tuple(found)
 
 

@@ -5,12 +5,14 @@ Each is a frozen value with the type of its answer, carried out through one type
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from counterfoil.changes import Answer, Change, SettleLook, StoredValue
+from counterfoil.changes import Answer, Applied, Change, SettleLook, StoredValue
 from counterfoil.effect import Found, Outcome, Row
+from counterfoil.guard import Admitted, Breaker, End, Repeats, Sign
+from counterfoil.spec import ErrorSpec
 
 T = TypeVar("T")
 
@@ -43,6 +45,11 @@ class Started:
     deadline: Any = None
     interrupt: BaseException | None = None
 
+    @property
+    def admitted(self) -> Admitted | None:
+        """What the guards said to it."""
+        return self.answer.admitted if isinstance(self.answer, Applied) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Start(Step[Started]):
@@ -53,16 +60,18 @@ class Start(Step[Started]):
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """How an attempt ended for its caller."""
+    """How an attempt ended for its caller. `account`: of what it raised, for engineers."""
 
     outcome: Outcome
     value: StoredValue | None = None
     reference: str | None = None
     key_unused: bool = False
     key_unread: bool = False
+    sign: Sign = Sign.NOTHING
     interrupt: BaseException | None = None
     original: Found[None] | None = None
     original_value: StoredValue | None = None
+    account: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,21 @@ class Sight(Step[None]):
     code: str
 
 
+@dataclass(frozen=True, slots=True)
+class Weigh(Step[None]):
+    """Count what the end of an attempt of a read-only tool says of its service: it has no row to settle."""
+
+    sign: Sign
+
+
+@dataclass(frozen=True, slots=True)
+class Tally(Step[Repeats | None]):
+    """Count the end of the whole call for the loop guard; None where nothing is counted. `answer`: a digest."""
+
+    end: End
+    answer: str | None = None
+
+
 Flow: TypeAlias = Generator[Step[Any], Any, T]
 
 
@@ -161,3 +185,6 @@ class Request:
     attempts_max: int
     wait_s: float
     wait_max_s: float
+    errors: tuple[ErrorSpec, ...] = ()
+    content: frozenset[str] = frozenset()
+    breaker: Breaker | None = None

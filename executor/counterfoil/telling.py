@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Final
 
-from counterfoil.codes import CODES
-from counterfoil.effect import Lost, Outcome, Proof, Refused, Row, Verdict
+from counterfoil.codes import CODES, REFUSALS
+from counterfoil.effect import MICROSECONDS, Lost, Outcome, Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.guard import Blocked
+from counterfoil.message import cut
 from counterfoil.observe import Observation, Words, about
+from counterfoil.spec import ErrorSpec, spec_of
 
 RETRY_SOON_S = 5.0
+VALUE_BYTES = 40
+_OUT: Final = object()
 WHY_NOT_TAKEN_BACK = {
     "applied": "It was carried out: a revoke is for what is not known; compensate it instead.",
     "no_effect": "It had no effect, so there is nothing to take back.",
@@ -20,25 +29,42 @@ WHY_NOT_TAKEN_BACK = {
 }
 
 
-def refused_words(tool: str, echo: str, refused: Refused) -> Words:
-    """The words for a refusal that the tool itself put into words."""
-    return Words(
-        tool=tool,
-        code=told_code(refused.code),
-        row_code=row_code(refused.code),
-        reason=refused.reason,
-        hint=refused.hint or "",
-        field=refused.field or "",
-        candidates=refused.candidates,
-        arguments=echo,
-        retry_after_s=refused.retry_after_s,
+def refused_words(tool: str, echo: str, refused: Refused, errors: Sequence[ErrorSpec] = ()) -> Words:
+    """The words for a refusal: those that were raised, then those of the tool's own row, then those of the table."""
+    return _own_words(
+        tool,
+        Words(
+            tool=tool,
+            code=told_code(refused.code),
+            row_code=row_code(refused.code),
+            reason=refused.reason,
+            hint=refused.hint or "",
+            field=refused.field or "",
+            candidates=refused.candidates,
+            arguments=echo,
+            retry_after_s=refused.retry_after_s,
+        ),
+        errors,
+    )
+
+
+def _own_words(tool: str, words: Words, errors: Sequence[ErrorSpec]) -> Words:
+    spec = spec_of(errors, words.code)
+    if spec is None:
+        return words
+    return replace(
+        words,
+        row_code=spec.follows,
+        reason=words.reason or spec.constraint,
+        hint="" if spec.row.stop else words.hint or spec.next_action(tool),
+        field=words.field or spec.field,
+        candidates=words.candidates or tuple(spec.candidates),
     )
 
 
 def row_code(code: str) -> str:
     """The row of the table that a tool's own word follows: no word of a tool may claim another verdict."""
-    known = CODES.get(code)
-    return code if known is not None and known.verdict == "no_effect" and not known.ok else "rejected"
+    return code if code in REFUSALS else "rejected"
 
 
 def told_code(code: str) -> str:
@@ -46,17 +72,12 @@ def told_code(code: str) -> str:
     return row_code(code) if code in CODES else code
 
 
-def ending_words(tool: str, echo: str | None, row: Row) -> Words:
+def ending_words(tool: str, echo: str | None, row: Row, errors: Sequence[ErrorSpec] = ()) -> Words:
     """The words for an end that stands in the row, made by whoever."""
     code = row.code or "unavailable"
     if row.proof is Proof.REJECTED:
-        return Words(
-            tool=tool,
-            code=told_code(code),
-            row_code=row_code(code),
-            reason=row.reason or "",
-            arguments=echo,
-        )
+        words = Words(tool=tool, code=told_code(code), row_code=row_code(code), reason=row.reason or "", arguments=echo)
+        return _own_words(tool, words, errors)
     if row.proof is Proof.REVOKED:
         return Words(tool=tool, code="revoked")
     reason = "The request did not arrive: looking after the time in which it could have found nothing."
@@ -136,6 +157,34 @@ def refused_arguments(tool: str, problems: Iterable[tuple[str, str]], echo: str)
     return about(None, Words(tool=tool, code="invalid_arguments", details=tuple(problems), arguments=echo))
 
 
+def conflict(tool: str, key_names: str, echo: str, row: Row, content: frozenset[str]) -> Observation:
+    """The key stands for other arguments already. `content`: arguments that do not identify, so never differ."""
+    if row.verdict is Verdict.EFFECT_UNKNOWN:
+        # Another key is no way out here: the earlier call may have had its effect.
+        reason = f"An earlier call with the same {key_names} and other arguments has no known end yet."
+        return about(row, Words(tool=tool, code="effect_unknown", reason=reason, arguments=echo))
+    details = differences(row.echo, echo, content)
+    words = Words(tool=tool, code="key_conflict", field=key_names, arguments=echo, details=details)
+    return about(row, words, verdict=Verdict.NO_EFFECT)
+
+
+def differences(before: str, now: str, content: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Which arguments are others than those that the key was used with, old and new, as sent; secrets stay masked.
+
+    Example:
+        >>> differences('{"amount":10,"order":"A"}', '{"amount":12,"order":"A"}', frozenset())
+        (('amount', 'was 10, now 12'),)
+    """
+    old, new = (json.loads(text, parse_float=Decimal) for text in (before, now))
+    names = [name for name in {**old, **new} if name not in content and old.get(name, _OUT) != new.get(name, _OUT)]
+    told = tuple((name, f"was {_shown(old.get(name, _OUT))}, now {_shown(new.get(name, _OUT))}") for name in names)
+    return told or (("", "What differs is secret."),)
+
+
+def _shown(value: Any) -> str:
+    return "left out" if value is _OUT else cut(json.dumps(value, default=str), VALUE_BYTES)
+
+
 def not_taken_back(tool: str, guard: str) -> Observation:
     """The effect that was to be taken back is not in a state for it; nothing was begun."""
     reason = WHY_NOT_TAKEN_BACK.get(guard, "It has changed meanwhile; look at it again.")
@@ -147,3 +196,31 @@ def no_compensation(row: Row) -> Observation:
     """An applied effect that nothing can make up for here."""
     reason = "It has no compensation; a person has to make up for it."
     return about(row, Words(tool=row.tool, code="conflict", reason=reason, hint="Report this to a person."))
+
+
+STOP_ACTION = "Stop and report this to a person; do not call {tool} again."
+_WHY_BLOCKED = {
+    "same_answers": "It gave the same answer {used} times in a row; it was not asked again.",
+    "tool_failures": "{tool} has failed {used} times in this turn; nothing was sent.",
+    "calls_per_turn": "The {limit} calls of this turn are used up; nothing was sent.",
+    "calls_per_task": "The {limit} calls of this task are used up; nothing was sent.",
+    "calls_per_tool": "The {limit} calls of {tool} in this task are used up; nothing was sent.",
+    "spend": "Of the budget of {limit} (minor units of {unit}) {left} are left, this costs {wanted}; nothing was sent.",
+}
+
+
+def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None = None) -> Observation:
+    """A guard is against a new attempt, and there is no effect: it was refused before anything was sent."""
+    seen = {"tool": tool, "limit": blocked.limit, "used": blocked.used, "wanted": blocked.wanted}
+    seen |= {"left": max(0, blocked.limit - blocked.used), "unit": blocked.unit}
+    why = _WHY_BLOCKED.get(blocked.cap.partition(".")[0], "").format(**seen)
+    words = Words(
+        tool=tool,
+        code=blocked.code,
+        reason=why,
+        arguments=echo if blocked.code == "repeated_call" else None,
+        hint=STOP_ACTION.format(tool=tool) if blocked.stop else "",
+        retry_after_s=blocked.wait_us / MICROSECONDS if blocked.wait_us else None,
+    )
+    seen_now = about(row, words)
+    return replace(seen_now, stop=seen_now.stop or (blocked.code if blocked.stop else None))

@@ -26,12 +26,13 @@ from typing import (
 from counterfoil.arguments import Arguments
 from counterfoil.attempt import Effect
 from counterfoil.changes import UndoKind
-from counterfoil.declaration import Declaration, Key, check_function, check_look
+from counterfoil.declaration import Cost, Declaration, Key, check_function, check_look
 from counterfoil.effect import Absent, Found, Sends, Unclear
 from counterfoil.errors import UsageError
 from counterfoil.identity import ALL_ARGUMENTS, AllArguments
 from counterfoil.policy import Policy
 from counterfoil.signature import takes_effect
+from counterfoil.spec import ErrorSpec, check_specs
 
 __all__ = ["ALL_ARGUMENTS", "AllArguments", "AnyTool", "Policy", "Tier", "Tool", "tool"]
 
@@ -54,6 +55,7 @@ class Tool(Generic[P, R]):
         key: the names of the arguments that name an effect, `ALL_ARGUMENTS`, or None for a read-only tool.
         key_names: the names alone, () for the other two.
         arguments: what it takes.
+        errors: its own rows of the table of codes.
         postcondition_function: how to look, or None.
     """
 
@@ -72,6 +74,7 @@ class Tool(Generic[P, R]):
         self.sends: Sends = declared.sends
         self.rejects = declared.rejects
         self.policy = declared.policy
+        self.cost = declared.cost
         self.key_names = declared.key_names
         self.postcondition_function: Callable[[Effect], Any] | None = None
         self.postcondition_is_async = False
@@ -87,6 +90,14 @@ class Tool(Generic[P, R]):
             repeatable=self.repeatable,
         )
         declared.check_names(self.name, self.arguments.names, self.arguments.never_identity)
+        check_specs(
+            self.name,
+            declared.errors,
+            names=self.arguments.names,
+            rejects=self.rejects,
+            problems_of=self.arguments.problems_of,
+        )
+        self.errors = declared.errors
 
     def revoke(
         self, *, sends: Sends = "anywhere", rejects: tuple[type[Exception], ...] = (), policy: Policy = _POLICY
@@ -270,6 +281,8 @@ def tool(
     same_transaction: bool = False,
     sends: Sends = "anywhere",
     rejects: tuple[type[Exception], ...] = (),
+    errors: tuple[ErrorSpec, ...] = (),
+    cost: Cost | None = None,
     policy: Policy = _POLICY,
 ) -> Decorator:
     """Declare a function as a tool.
@@ -288,6 +301,9 @@ def tool(
             failure of this one. "marked": at most one request that changes the world, by such a client, and only
             inside `effect.sending()`; before the block the function may read what it likes.
         rejects: exceptions that surely mean that the provider refused.
+        errors: the tool's own refusals, each with what a model is told of it.
+        cost: what it costs, from its arguments by name: a unit and whole minor units, for example
+            `lambda a: ("eur", a["amount_minor"])`. It counts against the budget of the task.
         policy: how long and how often.
 
     Raises:
@@ -313,7 +329,9 @@ def tool(
         same_transaction=same_transaction,
         sends=sends,
         rejects=rejects,
+        cost=cost,
         policy=policy,
+        errors=errors,
     )
 
     def decorate(function: Callable[..., Any], /) -> Tool[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 from adapters.conformance.house import House
 from provider import Provider
@@ -10,6 +11,7 @@ from provider import Provider
 from counterfoil import AsyncExecutor
 
 print("the application starts")  # noqa: T201 - applications do print while they are imported
+subprocess.run(["echo", "and so do the programs that it runs"], check=True)
 
 
 def executor() -> AsyncExecutor:

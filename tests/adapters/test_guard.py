@@ -22,6 +22,7 @@ from counterfoil import (
     Executor,
     Found,
     KeyPolicy,
+    ManualClock,
     Policy,
     UsageError,
     current_effect,
@@ -65,8 +66,9 @@ def test_a_guarded_function_can_send_under_a_key(ledger_url: str, provider: Prov
     """A key policy is open to it, because it reaches the key through `current_effect()`: the resend has the same."""
     provider.dedupe(3600.0)
     provider.arm("ack_lost")
-    policy = Policy(timeout_s=5, grace_s=1, patience_s=20, wait_s=0.01, key_policy=KeyPolicy(retention_s=3600))
-    with Executor(ledger_url, [guard(paying(provider), key=("order",), policy=policy)]) as executor:
+    policy = Policy(timeout_s=5, grace_s=1, patience_s=20, key_policy=KeyPolicy(retention_s=3600))
+    tools = [guard(paying(provider), key=("order",), policy=policy)]
+    with Executor(ledger_url, tools, clock=ManualClock()) as executor:
         assert executor.call("pay", {"order": "A"}).ok
     assert provider.count() == 1
     assert len({one["key"] for one in provider.requests()}) == 1
@@ -100,7 +102,7 @@ def test_the_tools_of_frameworks_are_opened(provider: Provider) -> None:
 
 def test_a_tool_that_takes_the_frameworks_context_still_gets_it(tmp_path: Path) -> None:
     """The context of Pydantic AI, with the dependencies, reaches the function; the model does not see the parameter."""
-    from adapters.conformance.drivers.pydantic_ai import _model
+    from adapters.conformance.drivers.pydantic_ai import model_of
 
     def greet(ctx: RunContext[str], name: str) -> str:
         """Greet a guest."""
@@ -111,7 +113,7 @@ def test_a_tool_that_takes_the_frameworks_context_still_gets_it(tmp_path: Path) 
         assert list(made.schema()["parameters"]["properties"]) == ["name"]
         model = Model([Turn((Call("greet", {"name": "Ada"}),))])
         async with AsyncExecutor(f"sqlite:///{tmp_path / 'ledger.db'}", [made]) as executor:
-            agent = Agent(_model(model), deps_type=str, toolsets=[ExecutorToolset(executor)])
+            agent = Agent(model_of(model), deps_type=str, toolsets=[ExecutorToolset(executor)])
             await agent.run("Greet Ada.", deps="Welcome", conversation_id="t")
             (row,) = executor.audit.effects()
         assert 'Result: "Welcome, Ada, call_1_0"' in model.heard[0][0].text

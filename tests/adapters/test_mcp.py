@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -17,11 +16,13 @@ from typing import Any
 
 import pytest
 from adapters.conformance.house import House
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from provider import Provider
+from typer.testing import CliRunner
 
 from counterfoil import ALL_ARGUMENTS, Executor, tool
 from counterfoil.adapters import mcp
+from counterfoil.cli.app import app
 
 HERE = Path(__file__).parent
 PAYS = {"order": "A-1", "amount": 10}
@@ -42,24 +43,19 @@ def serve(*options: str) -> list[str]:
 
 def test_stdio(tmp_path: Path, provider: Provider) -> None:
     """A host starts the server, loses an answer, starts it anew after its end, and calls again: one payment. What the
-    application prints does not disturb the protocol, and errors come with structured content."""
+    application and its child processes print does not disturb the protocol, and errors come with structured content."""
     server = StdioServerParameters(
         command=sys.executable, args=serve(), env=os.environ | application(tmp_path, provider)
     )
     provider.arm("ack_lost")
 
     async def host() -> list[Any]:
-        results = []
-        for _ in range(2):
-            async with Client(server) as client:
-                tools = {one.name: one for one in (await client.list_tools()).tools}
-                assert list(tools) == ["create_payment", "check_effect"]
-                results.append(await client.call_tool("create_payment", PAYS))
-        return [*results, await wrong()]
-
-    async def wrong() -> Any:
         async with Client(server) as client:
-            return await client.call_tool("create_payment", {"order": "", "amount": 1})
+            assert [one.name for one in (await client.list_tools()).tools] == ["create_payment", "check_effect"]
+            first = await client.call_tool("create_payment", PAYS)
+        async with Client(server) as client:
+            second = await client.call_tool("create_payment", PAYS)
+            return [first, second, await client.call_tool("create_payment", {"order": "", "amount": 1})]
 
     verified, replayed, refused = asyncio.run(host())
     assert [one.structured_content["code"] for one in (verified, replayed)] == ["verified", "replayed"]
@@ -68,6 +64,24 @@ def test_stdio(tmp_path: Path, provider: Provider) -> None:
         {"field": "order", "problem": "must not be empty: it says which one is meant"}
     ]
     assert provider.count() == 1
+
+
+def test_an_interrupted_server_ends(tmp_path: Path, provider: Provider) -> None:
+    """Ctrl-C while it waits for its client: it ends with 130, although the client has not hung up."""
+    with subprocess.Popen(
+        [sys.executable, *serve()],
+        env=os.environ | application(tmp_path, provider),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert '"id":1' in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(START_S) == 130
 
 
 @contextmanager
@@ -106,7 +120,7 @@ def test_streamable_http(tmp_path: Path, provider: Provider) -> None:
             return await client.call_tool("create_payment", PAYS)
 
     async def both(url: str) -> list[Any]:
-        return await asyncio.gather(host(url), host(url))
+        return list(await asyncio.gather(host(url), host(url)))
 
     with served_over_http(tmp_path, provider) as url:
         results = asyncio.run(both(url))
@@ -117,15 +131,19 @@ def test_streamable_http(tmp_path: Path, provider: Provider) -> None:
 
 
 def test_the_task_of_a_call(tmp_path: Path, provider: Provider) -> None:
-    """The `_meta` of the call names task and turn before the server does; else it is the server's, or its name."""
+    """The `_meta` of the call names task and turn before the server does; else it is the server's, or its
+    name. What is no task and no turn is passed over."""
     house = House(f"sqlite:///{tmp_path / 'ledger.db'}", provider)
+
+    said: Any = {mcp.TASK_MEMBER: "trip-1", mcp.TURN_MEMBER: 4}
+    wrong: Any = {mcp.TASK_MEMBER: 7, mcp.TURN_MEMBER: "four"}
 
     async def host() -> list[tuple[str, int | None]]:
         async with house.async_executor() as executor:
             for order, task, meta in (
-                ("A", "fixed", {mcp.TASK_MEMBER: "trip-1", mcp.TURN_MEMBER: 4}),
+                ("A", "fixed", said),
                 ("B", "fixed", None),
-                ("C", None, None),
+                ("C", None, wrong),
             ):
                 async with Client(mcp.server(executor, task=task)) as client:
                     await client.call_tool("create_payment", {"order": order, "amount": 1}, meta=meta)
@@ -155,9 +173,33 @@ def test_the_hints_follow_the_declaration() -> None:
     assert fixed.idempotent_hint is True
 
 
+def test_a_host_that_gives_up_and_asks_again(tmp_path: Path, provider: Provider) -> None:
+    """A host's time-out cancels the call while the answer is out; its second request finds the payment."""
+    provider.arm("ack_lost", mode="hold")
+    house = House(f"sqlite:///{tmp_path / 'ledger.db'}", provider, real_time=True)
+
+    async def host() -> Any:
+        async with house.async_executor() as executor, Client(mcp.server(executor)) as client:
+            with pytest.raises(MCPError):
+                await client.call_tool("create_payment", PAYS, read_timeout_seconds=0.5)
+            return await client.call_tool("create_payment", PAYS)
+
+    assert asyncio.run(host()).structured_content["code"] == "verified"
+    assert provider.count() == 1
+
+
+def test_a_missing_extra_is_said_in_one_line() -> None:
+    """Without the extra `mcp`: code 1, and what to install."""
+    code = "import sys; sys.modules['mcp'] = None\nfrom counterfoil.cli import main\nmain()"
+    program = [sys.executable, "-c", code, "mcp", "serve", "--app", "served:executor"]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "counterfoil: the MCP server needs mcp: pip install 'counterfoil[mcp]'\n"
+
+
 @pytest.mark.parametrize("address", ["8000", "localhost:", "localhost:eighty", "localhost:70000"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     """Before anything is opened; the line says what one looks like."""
-    ran = subprocess.run([sys.executable, *serve("--http", address)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert re.search(r"--http takes HOST:PORT", ran.stderr)
+    ran = CliRunner().invoke(app, ["mcp", "serve", "--app", "served:executor", "--http", address])
+    assert ran.exit_code == 1
+    assert "--http takes HOST:PORT" in ran.stderr

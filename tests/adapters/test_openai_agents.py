@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapters.conformance.drivers.openai import _response, _told_items
+from adapters.conformance.drivers.openai import as_response, told_items
 from adapters.conformance.drivers.openai_agents import over
 from adapters.conformance.drivers.wire import Wire
 from adapters.conformance.house import House
@@ -37,7 +37,7 @@ async def agent_with(executor: AsyncExecutor, model: Model, *, asks: bool = Fals
     made = tools(executor)
     for one in made:
         one.needs_approval = asks
-    async with Wire(model, _told_items, _response).asynchronous() as http:
+    async with Wire(model, told_items, as_response).asynchronous() as http:
         yield Agent("clerk", model=over(http), tools=list(made), tool_use_behavior=until_stopped)
 
 

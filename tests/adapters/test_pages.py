@@ -21,26 +21,26 @@ script = Model([Turn((Call("remind", {"order": "A"}),))] * 2)
 """
 RUNS: Final = {
     "use-with-openai": """
-from adapters.conformance.drivers.openai import _response, _told_items
+from adapters.conformance.drivers.openai import as_response, told_items
 from adapters.conformance.drivers.wire import Wire
 
-client = OpenAI(api_key="stub", http_client=Wire(script, _told_items, _response).blocking())
+client = OpenAI(api_key="stub", http_client=Wire(script, told_items, as_response).blocking())
 with Executor("sqlite:///ledger.db", [remind]) as executor:
     print(converse(client, executor, "Remind them of order A.", "trip-42"))
 """,
     "use-with-anthropic": """
-from adapters.conformance.drivers.anthropic import _response, _told
+from adapters.conformance.drivers.anthropic import as_response, told_in
 from adapters.conformance.drivers.wire import Wire
 
-client = Anthropic(api_key="stub", http_client=Wire(script, _told, _response).blocking())
+client = Anthropic(api_key="stub", http_client=Wire(script, told_in, as_response).blocking())
 with Executor("sqlite:///ledger.db", [remind]) as executor:
     print(converse(client, executor, "Remind them of order A.", "trip-42"))
 """,
     "use-with-pydantic-ai": """
 import asyncio
-from adapters.conformance.drivers.pydantic_ai import _model
+from adapters.conformance.drivers.pydantic_ai import model_of
 
-print(asyncio.run(run(_model(script), "Remind them of order A.", "trip-42")))
+print(asyncio.run(run(model_of(script), "Remind them of order A.", "trip-42")))
 """,
     "use-with-langchain": """
 from adapters.conformance.drivers.langchain import Scripted
@@ -49,12 +49,12 @@ print(run(Scripted(script=script), "Remind them of order A.", "trip-42"))
 """,
     "use-with-openai-agents": """
 import asyncio
-from adapters.conformance.drivers.openai import _response, _told_items
+from adapters.conformance.drivers.openai import as_response, told_items
 from adapters.conformance.drivers.openai_agents import over
 from adapters.conformance.drivers.wire import Wire
 
 config = RunConfig(group_id="trip-42", tracing_disabled=True)
-http = Wire(script, _told_items, _response).asynchronous()
+http = Wire(script, told_items, as_response).asynchronous()
 print(asyncio.run(run(over(http), "Remind them of order A.", config)))
 """,
     "use-with-strands": """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapters.conformance.drivers.pydantic_ai import _model
+from adapters.conformance.drivers.pydantic_ai import model_of
 from adapters.conformance.house import House
 from adapters.conformance.model import Model
 from adapters.conformance.scenarios import pays, turn
@@ -20,7 +20,7 @@ from counterfoil.adapters.pydantic_ai import ExecutorToolset, RunStopped
 
 @pytest.fixture
 def house(tmp_path: Path, provider: Provider) -> House:
-    return House(f"sqlite:///{tmp_path / 'ledger.db'}", provider)
+    return House(f"sqlite:///{tmp_path / 'ledger.db'}", provider, real_time=True)
 
 
 def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
@@ -31,14 +31,14 @@ def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
         heard = []
         async with house.async_executor() as executor:
             toolsets = [ExecutorToolset(executor).approval_required()]
-            model = _model(Model([turn(pays())]))
+            model = model_of(Model([turn(pays())]))
             asked = await Agent(model, output_type=[str, DeferredToolRequests], toolsets=toolsets).run("Pay.")
             assert isinstance(asked.output, DeferredToolRequests)
             given = DeferredToolResults(approvals={one.tool_call_id: True for one in asked.output.approvals})
             for _ in range(2):
                 later = Model([])
                 agent: Agent[None, Any] = Agent(
-                    _model(later), output_type=[str, DeferredToolRequests], toolsets=toolsets
+                    model_of(later), output_type=[str, DeferredToolRequests], toolsets=toolsets
                 )
                 await agent.run(message_history=asked.all_messages(), deferred_tool_results=given)
                 heard.append(later.heard[0][0].text)
@@ -56,7 +56,7 @@ def test_a_run_that_stops_keeps_its_messages_and_stops_no_other(house: House) ->
 
     async def once() -> tuple[list[Any], str | None]:
         async with house.async_executor() as executor:
-            agent = Agent(_model(Model([turn(pays()), turn(pays())])), toolsets=[ExecutorToolset(executor)])
+            agent = Agent(model_of(Model([turn(pays()), turn(pays())])), toolsets=[ExecutorToolset(executor)])
             with capture_run_messages() as messages:
                 with pytest.raises(RunStopped) as stopped:
                     await agent.run("Pay.", conversation_id="t")
@@ -70,13 +70,28 @@ def test_a_run_that_stops_keeps_its_messages_and_stops_no_other(house: House) ->
     assert house.provider.count() == 1
 
 
+def test_a_blocking_executor_serves_too(house: House) -> None:
+    """Calls of one turn run side by side in threads, and each gets its own outcome."""
+
+    async def once() -> list[str]:
+        model = Model([turn(pays("A"), pays("B"), pays("A"))])
+        with house.executor() as executor:
+            await Agent(model_of(model), toolsets=[ExecutorToolset(executor)]).run("Pay.")
+        return [told.text.partition("code: ")[2].partition(")")[0] for told in model.heard[0]]
+
+    codes = asyncio.run(once())
+    assert codes[1] == "ok"
+    assert sorted([codes[0], codes[2]]) == ["ok", "replayed"]
+    assert house.provider.count() == 2
+
+
 def test_the_task_is_the_conversation_and_the_turn_its_round(house: House) -> None:
     """A conversation that goes on in a second run stays one task, and its rounds count on; call ids are recorded."""
 
     async def once() -> list[tuple[str, Any, Any]]:
         async with house.async_executor() as executor:
             agent = Agent(
-                _model(Model([turn(pays("A")), turn(), turn(pays("B"))])), toolsets=[ExecutorToolset(executor)]
+                model_of(Model([turn(pays("A")), turn(), turn(pays("B"))])), toolsets=[ExecutorToolset(executor)]
             )
             first = await agent.run("Pay A.", conversation_id="trip-42")
             await agent.run("Pay B.", message_history=first.all_messages())

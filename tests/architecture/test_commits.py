@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from counterfoil import Absent, AsyncExecutor, Effect, Executor, Found, Policy, Unclear, tool
-from counterfoil.ledger.schema import effects, entries, metadata, sightings
+from counterfoil.ledger.schema import effects, entries, metadata, sightings, tools
 
 ORDER = {"order": "A-1"}
 CROWD = 3000
@@ -26,7 +26,7 @@ SETTINGS = "SELECT set_config"
 TABLE = re.compile(rf'(?:FROM|INTO|UPDATE) "?({"|".join(metadata.tables)})')
 # What begin and settle say to the database, transaction by transaction.
 READ = ["SELECT effects"]
-BEGIN = ["INSERT effects", "INSERT entries", "COMMIT"]
+BEGIN = ["INSERT effects", "INSERT entries", "SELECT tools", "COMMIT"]
 SETTLE = ["SELECT effects", "UPDATE effects", "INSERT entries", "COMMIT"]
 OWN = ["INSERT references", "SELECT references"]
 
@@ -185,7 +185,7 @@ def test_every_change_finds_its_row_by_the_primary_key(ledger_url: str) -> None:
         with listening() as traffic:
             assert executor.call("pay", {"order": "B-2"}).code == "ok"
     plans = [_plan(ledger_url, *read) for read in traffic.reads if not read[0].startswith("INSERT")]
-    assert len(plans) == 3
+    assert len(plans) == 4
     scans = [line for plan in plans for line in plan if re.search(r"\bSCAN\b|Seq Scan", line)]
     assert scans == []
 
@@ -209,7 +209,7 @@ def _all(ledger_url: str, statement: Any) -> list[tuple[Any, ...]]:
 
 
 def _crowd(ledger_url: str) -> None:
-    """Thousands of other effects with their entries, so that a database has reason to use an index."""
+    """Thousands of other effects with their entries, and of tools, so that a database has reason to use an index."""
     engine = sa.create_engine(ledger_url)
     with engine.begin() as connection:
         for table in (effects, entries):
@@ -218,6 +218,8 @@ def _crowd(ledger_url: str) -> None:
             if table is effects:
                 copies = [copy | {"id": f"cf-{number}"} for number, copy in enumerate(copies)]
             connection.execute(sa.insert(table), copies)
+        others = [{"tenant": "", "tool": f"tool-{number}", "failures": 0} for number in range(CROWD)]
+        connection.execute(sa.insert(tools), others)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
     engine.dispose()

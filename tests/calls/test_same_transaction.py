@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -316,52 +312,6 @@ def test_a_commit_that_is_still_under_way_is_waited_for(book: sa.Engine, executo
         gate.execute(sa.text("SELECT pg_advisory_unlock(7)"))
         seen = calling.result()
     assert (seen.code, seen.attempts, entered(book), lost) == ("ok", 1, 1, [True])
-
-
-# ---------------------------------------------------------------- a crash
-
-CHILD = """
-import os, signal, sys
-import sqlalchemy as sa
-from counterfoil import Executor, Effect, tool
-url, point = sys.argv[1:]
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-@tool(key=("number",), same_transaction=True)
-def order(effect: Effect, number: str, cents: int) -> dict[str, str]:
-    "Enter one order."
-    if point == "begun":
-        die()
-    effect.connection.execute(sa.text("INSERT INTO orders VALUES (:n, :c)"), {"n": number, "c": cents})
-    if point == "written":
-        die()
-    return {"order": number}
-def watch(moment, step, tool, effect_id):
-    if (moment, step) == (point, "Transact"):
-        die()
-with Executor(url, [order], observer=watch) as executor:
-    if point == "settled":
-        sa.event.listen(executor._engine, "commit", die)
-    executor.call("order", {"number": "A", "cents": 500})
-"""
-
-
-@pytest.mark.parametrize(
-    ("point", "there"), [("before", 0), ("begun", 0), ("written", 0), ("settled", 0), ("after", 1)]
-)
-def test_a_crash_leaves_both_or_none(
-    book: sa.Engine, ledger_url: str, executor_of: Make, point: str, there: int
-) -> None:
-    """SIGKILL of a real process at each point: table and ledger agree, and the next call makes it one."""
-    ran = subprocess.run(
-        [sys.executable, "-c", CHILD, ledger_url, point], env=dict(os.environ), capture_output=True, check=False
-    )
-    assert ran.returncode == -signal.SIGKILL, ran.stderr
-    executor = executor_of(order_tool())
-    assert (entered(book), len(executor.audit.effects(verdict=Verdict.EFFECT_APPLIED))) == (there, there)
-    assert executor.audit.doubts() == []
-    seen = executor.call("order", ORDER)
-    assert (seen.code, seen.attempts, entered(book)) == ("replayed" if there else "ok", 1, 1)
 
 
 # ---------------------------------------------------------------- two at once

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from crash.life import Life, from_json, live, to_json
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    AnyLife: TypeAlias = DataclassInstance
 
 LIFE_S = 120.0
+STOPPED_S = 30.0
+POLL_S = 0.005
 TESTS = Path(__file__).resolve().parent.parent
 
 
@@ -38,18 +45,33 @@ class Born:
         """End it from outside, as the kernel or an operator would."""
         os.kill(self.pid, signal.SIGKILL)
 
+    def await_stopped(self, marker: Path) -> None:
+        """Wait until it has come to its point, where it wrote `marker`, and stands still there (SIGSTOP)."""
+        until = time.monotonic() + STOPPED_S
+        while not (marker.exists() and self._state() == "T"):
+            assert time.monotonic() < until, "the process did not come to its point"
+            assert not self.ended.done()
+            time.sleep(POLL_S)
+
+    def _state(self) -> str:
+        """The kernel's letter for what it does: T when it is stopped."""
+        return Path(f"/proc/{self.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
+
     def resume(self) -> None:
         """Let a paused process go on."""
         os.kill(self.pid, signal.SIGCONT)
 
 
 class Nursery:
-    """Starts processes. May be used from several threads at once."""
+    """Starts processes. May be used from several threads at once.
 
-    def __init__(self) -> None:
+    `lives` is the module that says what a life is: it has `from_json`, `live`, and lives with an `out`.
+    """
+
+    def __init__(self, lives: str = "crash.life") -> None:
         # The processes see the library that this one sees, wherever it was found.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
-        command = [sys.executable, "-m", "crash.nursery"]
+        command = [sys.executable, "-m", "crash.nursery", lives]
         self._server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
         )
@@ -59,17 +81,17 @@ class Nursery:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def begin(self, life: Life) -> Born:
+    def begin(self, life: AnyLife) -> Born:
         """Start a process that lives this life."""
         born: Future[int] = Future()
         ended: Future[int] = Future()
         assert self._server.stdin is not None
         with self._lock:
             self._births.append((born, ended))
-            self._server.stdin.write(to_json(life) + "\n")
+            self._server.stdin.write(json.dumps(asdict(life)) + "\n")
         return Born(born.result(LIFE_S), ended)
 
-    def live(self, life: Life) -> int:
+    def live(self, life: AnyLife) -> int:
         """Start a process that lives this life, and wait for its end; its exit code."""
         return self.begin(life).ended.result(LIFE_S)
 
@@ -101,10 +123,15 @@ class Nursery:
 # ---------------------------------------------------------------- the server
 
 
-def serve() -> None:
+def serve(lives: str) -> None:
     """Fork a process for each line, and tell of its birth and of its end, until the input ends."""
-    for warm in ("psycopg", "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite"):
+    for warm in (
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "sqlalchemy.dialects.sqlite.pysqlite",
+    ):
         importlib.import_module(warm)
+    module = importlib.import_module(lives)
     gc.freeze()
     living: dict[int, int] = {}  # pidfd -> pid
     waiting = b""
@@ -122,7 +149,7 @@ def serve() -> None:
                 break
             *lines, waiting = (waiting + more).split(b"\n")
             for line in lines:
-                pid = _fork(from_json(line.decode()))
+                pid = _fork(module, module.from_json(line.decode()))
                 living[os.pidfd_open(pid)] = pid
                 _say(f"born {pid}")
     for pid in living.values():
@@ -130,7 +157,7 @@ def serve() -> None:
         os.waitpid(pid, 0)
 
 
-def _fork(life: Life) -> int:
+def _fork(module: Any, life: Any) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -138,7 +165,7 @@ def _fork(life: Life) -> int:
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
-        live(life)
+        module.live(life)
         code = 0
     except BaseException:  # noqa: BLE001 - whatever it is, the test that reads the record must see it
         Path(life.out).write_text(traceback.format_exc(), "utf-8")
@@ -151,4 +178,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(*sys.argv[1:])

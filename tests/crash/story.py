@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from crash.life import ORDER, RETENTION_S, TOOL, Life, Point, Tier, Told
+from crash.living import sold
 from crash.nursery import Nursery
+from crash.shop import sales
 from crash.truth import Ending, Story, wrong
 from provider import Fault, Provider
 
@@ -50,10 +52,12 @@ FAULTS: dict[str, Fault | None] = {
     "status_after": Fault("status", status=500, acts=True),
     "connect_refused": None,
 }
-SETTLE_S: dict[Tier, float] = {"T0": 0.0, "T1": 1.5, "T2": 40.0, "T3": 40.0}  # no more than it takes
+SETTLE_S: dict[Tier, float] = {  # no more than it takes
+    "T0": 0.0, "T1": 1.5, "T2": 40.0, "T3": 40.0, "T4": 40.0, "T5": 40.0,
+}  # fmt: skip
 BEFORE_BEGIN = frozenset(
     {Point("before", "Read"), Point("after", "Read"), Point("before", "Start"), Point("sql", "Start")}
-    | {Point("commit", "Start")}
+    | {Point("commit", "Start"), Point("before", "Transact")}
 )
 
 
@@ -74,13 +78,22 @@ class Unreached(Exception):
 class Stage:
     """One ledger, one provider and the nursery. Each story is played under a tenant of its own."""
 
-    def __init__(self, ledger_url: str, provider: Provider, nursery: Nursery, folder: Path, closed_port: int) -> None:
+    def __init__(
+        self,
+        ledger_url: str,
+        provider: Provider,
+        nursery: Nursery,
+        folder: Path,
+        closed_port: int,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        """Stages that share a provider share the `numbers` of their tenants."""
         self.ledger_url = ledger_url
         self.provider = provider
         self.nursery = nursery
         self._folder = folder
         self._closed_port = closed_port
-        self._numbers = itertools.count(1)
+        self._numbers = numbers or itertools.count(1)
         self._engine = open_engine(ledger_url)
         self._audit = Audit(Ledger(self._engine))  # of all tenants
         self._playing = ThreadPoolExecutor(AT_ONCE)
@@ -146,10 +159,26 @@ class Stage:
         return content
 
     def row(self, life: Life) -> Row | None:
-        """The one effect of a life's tenant, if there is any."""
-        rows = self._audit.effects(tenant=life.tenant)
+        """The one effect of a life's tenant, if there is any; those that take it back are not meant."""
+        rows = self.rows(life)
         assert len(rows) <= 1
         return rows[0] if rows else None
+
+    def rows(self, life: Life) -> list[Row]:
+        """The effects of a life's tenant that do not take another one back."""
+        return [row for row in self._audit.effects(tenant=life.tenant) if row.undo_kind is None]
+
+    def count(self, life: Life) -> int:
+        """How many effects there are in the world."""
+        if life.tier == "T5":
+            return sold(self.ledger_url, effect_id(life))
+        return self.provider.count(effect_id(life))
+
+    def prepare(self, tier: Tier) -> None:
+        """Make what the effects of a tier need of the world."""
+        prepare(self.provider, tier)
+        if tier == "T5":
+            sales.create(self._engine, checkfirst=True)
 
     # ------------------------------------------------------------ stories
 
@@ -201,8 +230,12 @@ class Stage:
     def _after_first_death(self, story: Story, life: Life) -> Iterator[str]:
         """A begin is durable before anything is sent, and nothing is before it."""
         row = self.row(life)
-        if (row is None) is not (story.point in BEFORE_BEGIN):
+        assert story.point is not None
+        unwritten = story.tier == "T5" and inside(story.tier, story.point)
+        if (row is None) is not (unwritten or story.point in BEFORE_BEGIN):
             yield f"the row after the first death: {row}"
+        if story.tier == "T5" and self.count(life) != (row is not None):
+            yield f"the effect without its record, or the record without it: {row}"
         if row is None and any(one["method"] == "POST" for one in self._requests(life)):
             yield "something was sent before the begin was durable"
 
@@ -213,7 +246,7 @@ class Stage:
         life, row = played.life, self.row(played.life)
         assert row is not None
         assert row.id == effect_id(life)
-        effects = self.provider.count(row.id)
+        effects = self.count(life)
         ending = Ending(played.story, row, effects, played.told, played.problems)
         ending.problems.extend(wrong(ending))
         ending.problems.extend(self._wrong_in_book(row))
@@ -244,36 +277,39 @@ class Stage:
                 early = [one["at"] for one in self.provider.effects(row.id) if one["at"] * MICROSECONDS < until]
                 yield from (f"entry {entry.seq} says no effect until {until}; there was one at {at}" for at in early)
 
+    def verdicts(self, row: Row) -> set[str]:
+        """Every verdict that the effect ever had."""
+        return {entry.detail["verdict"] for entry in self._audit.history(row.id)}
+
     def alarms(self, row: Row) -> list[str]:
         """The incidents of an effect."""
         mine = [incident for incident in self._audit.incidents() if incident.effect_id == row.id]
         return [f"incident {incident.kind} {incident.detail}" for incident in mine]
 
 
-def effect_id(life: Life) -> str:
+def effect_id(life: Life, order: Mapping[str, Any] = ORDER) -> str:
     """The public id that the effect of a life has, whoever begins it."""
-    return _effect_id(life.tenant)
+    return _effect_id(life.tenant, tuple(order.items()))
 
 
-@cache
-def _identity_arguments() -> Mapping[str, Any]:
+def _identity_arguments(order: Mapping[str, Any]) -> Mapping[str, Any]:
     @tool(key=("order",), name=TOOL)
     def declared(order: str, amount: int) -> None:
         """The arguments of the tool alone."""
 
-    valid = declared.arguments.validate(ORDER)
+    valid = declared.arguments.validate(order)
     assert not isinstance(valid, Invalid)
     return valid.identity
 
 
 @cache
-def _effect_id(tenant: str) -> str:
+def _effect_id(tenant: str, order: tuple[tuple[str, Any], ...]) -> str:
     identity = identify(
         tenant=tenant,
         tool=TOOL,
         task="",
         names=("order",),
-        identity_arguments=_identity_arguments(),
+        identity_arguments=_identity_arguments(dict(order)),
         explicit_key=None,
         occurrence=None,
     )
@@ -286,6 +322,11 @@ def closed_port() -> Iterator[int]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
+
+
+def inside(tier: Tier, point: Point) -> bool:
+    """Whether a transaction of the ledger is open at that point of a process."""
+    return point.moment in ("sql", "commit") or (tier == "T5" and point.step == "Request")
 
 
 def prepare(provider: Provider, tier: Tier) -> None:

@@ -69,7 +69,7 @@ def expected(story: Story, effects: int) -> frozenset[Verdict]:
             return frozenset({settled, unknown})
         case "T1":
             return frozenset({settled}) if effects else frozenset({settled, unknown})
-        case "T2" | "T3":
+        case "T2" | "T3" | "T4" | "T5":
             return frozenset({settled})
 
 

@@ -75,7 +75,7 @@ def page(tallies: Iterable[Tally]) -> str:
         "failure and repeats when it sees nothing. The fourth calls through Counterfoil, with `grace_s` as long as a",
         "request may be late plus a look may lag, and obeys the next action of each message: it reads nothing else.",
         "",
-        "| faults | agent | episodes | paid twice or more | paid once, said so | untrue | left to a person | requests |",
+        "| faults | agent | episodes | paid twice | paid once, said so | untrue | left to a person | requests |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
@@ -87,8 +87,8 @@ def page(tallies: Iterable[Tally]) -> str:
         "",
         "*Untrue*: the agent said at the end that it was paid where it was not, or the reverse. What no agent can win:",
         "where the provider never answers and cannot be looked at, nobody knows, and it is left to a person. What the",
-        "fourth agent wins rests on the declared grace; [the promise](promise.md) says what happens where a request lands",
-        "later than that. Made by `python -m episodes.table --write`, run in `tests`.",
+        "fourth agent wins rests on the declared grace; [the promise](promise.md) says what happens where a request",
+        "lands later than that. Made by `python -m episodes.table --write`, run in `tests`.",
         "",
     ]
     return "\n".join(lines)

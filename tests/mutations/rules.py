@@ -44,6 +44,21 @@ ON_JOINT: Final = ("tests/calls/test_same_transaction.py",)
 ON_TROUBLE: Final = ("tests/calls/test_ledger_trouble.py",)
 ON_FILE: Final = ("tests/cases/test_c44_sqlite_file.py",)
 CONNECT: Final = "ledger/connect.py"
+GUARDING: Final = "ledger/guarding.py"
+ACCOUNTS: Final = "ledger/accounts.py"
+BUDGET: Final = "guard/budget.py"
+BREAKER: Final = "guard/breaker.py"
+LOOP: Final = "guard/loop.py"
+ON_BUDGET: Final = ("tests/guards/test_budget.py",)
+ON_BUYERS: Final = ("tests/cases/test_c56_budget_under_concurrency.py",)
+ON_GUARDS: Final = ("tests/guards/test_decisions.py", "tests/guards/test_breaker_and_pause.py")
+ON_PROBE: Final = ("tests/cases/test_c49_one_probe.py",)
+ON_LOOPS: Final = (
+    "tests/guards/test_decisions.py",
+    "tests/cases/test_c52_polling_and_cycles.py",
+    "tests/cases/test_c53_small_variations.py",
+    "tests/cases/test_c54_other_calls_reset_nothing.py",
+)
 
 RULES: Final = (
     Rule(
@@ -514,6 +529,20 @@ RULES: Final = (
         ON_TAKING_BACK,
     ),
     Rule(
+        "a look does not end a revoke that is under way",
+        LOOK,
+        "    if change.ends_revoke:\n",
+        "    if True:\n",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "what was seen before a revoke proves nothing",
+        LOOK,
+        "    elif row.revoked_at is not None and change.asked_at <= row.revoked_at:\n",
+        "    elif False:\n",
+        ON_TAKING_BACK,
+    ),
+    Rule(
         "a revoke is named after the attempts so far",
         "runner/core.py",
         'f"{row.id}:{row.attempts}" if kind == "revoke" else row.id',
@@ -554,5 +583,166 @@ RULES: Final = (
         "    if row.undone_by is not None:\n        code",
         "    if False:\n        code",
         ON_TAKING_BACK,
+    ),
+    Rule(
+        "guard: a refusal rolls back what was written for it",
+        GUARDING,
+        "    if asks.enforce:\n        raise GuardRefuses(blocked)\n",
+        '    if asks.enforce and blocked.code == "paused":\n        raise GuardRefuses(blocked)\n',
+        ON_BUDGET,
+    ),
+    Rule(
+        "guard: no refusal is told over what is applied or unknown",
+        "flow.py",
+        "    if row is None or row.verdict is Verdict.NO_EFFECT:\n        return blocked_call",
+        "    if True:\n        return blocked_call",
+        ON_GUARDS,
+    ),
+    Rule(
+        "guard: a paused tool sends nothing",
+        GUARDING,
+        '    if tool["paused"]:\n        raise GuardRefuses(Blocked("paused"))\n    # From',
+        '    if False:\n        raise GuardRefuses(Blocked("paused"))\n    # From',
+        ON_GUARDS,
+    ),
+    Rule(
+        "guard: a pause holds in every mode and for every tenant",
+        GUARDING,
+        "tools.c.tenant.in_((asks.tenant, EVERYBODY))",
+        "tools.c.tenant.in_((asks.tenant,))",
+        ("tests/cli/test_guards.py",),
+    ),
+    Rule(
+        "guard: a budget is asked under the lock of its task",
+        GUARDING,
+        "    account = accounts.locked(connection, asks, now)\n    circuit",
+        "    account = None\n    circuit",
+        ON_BUYERS,
+    ),
+    Rule(
+        "guard: what is reserved counts against the budget",
+        BUDGET,
+        "account.reserved.get(unit, 0) + account.spent.get(unit, 0)",
+        "account.spent.get(unit, 0)",
+        ("tests/guards/test_decisions.py", *ON_BUYERS),
+    ),
+    Rule(
+        "guard: a unit that is not named may not be spent",
+        BUDGET,
+        "self.spend.get(unit, 0) if self.spend else None",
+        "self.spend.get(unit)",
+        ("tests/guards/test_decisions.py",),
+    ),
+    Rule(
+        "guard: money is held while nothing is known",
+        BUDGET,
+        "if row.cost_unit is None or verdict is Verdict.EFFECT_UNKNOWN:",
+        "if row.cost_unit is None:",
+        ON_BUDGET,
+    ),
+    Rule(
+        "guard: late truth is charged",
+        BUDGET,
+        "    more = max(0, owed - row.cost_charged)\n",
+        "    more = min(row.cost_held, max(0, owed - row.cost_charged))\n",
+        ON_BUDGET,
+    ),
+    Rule(
+        "guard: what exceeds the budget in the end is an incident",
+        ACCOUNTS,
+        "    if over is not None:\n        notices.enter",
+        "    if False:\n        notices.enter",
+        ON_BUDGET,
+    ),
+    Rule(
+        "guard: a resend reserves nothing anew",
+        GUARDING,
+        "asks.cost if begun is None or begun.open_attempts.bit_count() == 1 else None",
+        "asks.cost",
+        ("tests/guards/test_resend.py",),
+    ),
+    Rule(
+        "guard: an earlier turn is no way out of a cap",
+        BUDGET,
+        "turn is not None and (account.turn is None or turn > account.turn)",
+        "turn is not None and turn != account.turn",
+        ("tests/guards/test_decisions.py",),
+    ),
+    Rule(
+        "guard: one task has one budget",
+        ACCOUNTS,
+        '    if budget is not None and found["budget"] != budget.as_json():',
+        "    if False:",
+        ON_BUDGET,
+    ),
+    Rule(
+        "guard: the breaker lets one probe through",
+        BREAKER,
+        "    if circuit.probe_until is not None and now <= circuit.probe_until:",
+        "    if False:",
+        ON_PROBE,
+    ),
+    Rule(
+        "guard: only the probe closes an open breaker",
+        BREAKER,
+        "    if circuit.opened_at is not None and not probe:\n",
+        "    if False:\n",
+        ON_GUARDS,
+    ),
+    Rule(
+        "guard: only faults of the service open the breaker",
+        "runner/signs.py",
+        "return Sign.FAULT if not refused and is_transport(problem) else Sign.NOTHING",
+        "return Sign.FAULT",
+        ("tests/cases/test_c50_bad_requests_open_nothing.py",),
+    ),
+    Rule(
+        "guard: a refusal by status is no fault",
+        "runner/signs.py",
+        "return Sign.FAULT if status >= _SERVER_FAULTS or status == _TIMED_OUT else Sign.ANSWER",
+        "return Sign.FAULT",
+        ("tests/cases/test_c50_bad_requests_open_nothing.py",),
+    ),
+    Rule(
+        "guard: other calls clear nothing",
+        GUARDING,
+        "    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))\n",
+        '    this = sa.and_(*(repeats.c[name] == value for name, value in place.items() if name != "similar"))\n',
+        ON_LOOPS,
+    ),
+    Rule(
+        "guard: a cap for each tool ends alternation",
+        LOOP,
+        '("tool_failures", limits.tool_failures, of_tool.failures)',
+        '("tool_failures", limits.tool_failures, 0)',
+        ON_LOOPS,
+    ),
+    Rule(
+        "guard: polling with other answers is no loop",
+        LOOP,
+        "same = mine.same + 1 if answer == mine.answer else 1",
+        "same = mine.same + 1",
+        ON_LOOPS,
+    ),
+    Rule(
+        "guard: a success clears its own failures",
+        LOOP,
+        "            return replace(mine, wrong=0, passing=0)",
+        "            return mine",
+        ON_LOOPS,
+    ),
+    Rule(
+        "guard: who goes on after a block is stopped",
+        LOOP,
+        "STOPS_AT = 2",
+        "STOPS_AT = 2000",
+        ON_LOOPS,
+    ),
+    Rule(
+        "guard: case counts where nobody says otherwise",
+        "guard/similar.py",
+        "return plain.casefold() if how.ignore_case else plain",
+        "return plain.casefold()",
+        ON_LOOPS,
     ),
 )

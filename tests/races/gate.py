@@ -18,7 +18,7 @@ POLL_S = 0.005
 
 def race(stage: Stage, lives: Sequence[Life]) -> list[Told]:
     """Let processes live these lives from one moment on; what all of them were told."""
-    with locked(Path(lives[0].out).with_name("gate")) as gate:
+    with locked(Path(f"{lives[0].out}-gate")) as gate:
         runners = [
             replace(life, gate=str(gate), ready=f"{life.out}-ready{number}", out=f"{life.out}-{number}")
             for number, life in enumerate(lives)

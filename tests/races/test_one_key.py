@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psycopg
 import pytest
 from crash.life import Body, Told
 from crash.nursery import Nursery
 from crash.story import SETTLE_S, Stage, closed_port, effect_id, prepare
 from crash.truth import Story
-from postgres import PostgresServer
+from postgres import PostgresServer, isolated_database
 from provider import Provider
-from psycopg import sql
 from races.gate import race
 
 from counterfoil import Verdict
@@ -104,20 +102,10 @@ def isolated(
     tmp_path: Path,
 ) -> Iterator[Stage]:
     """A stage on a PostgreSQL database whose transactions have another isolation unless they say otherwise."""
-    name = postgres_server.create(template=postgres_template)
-    postgres_server.administer(
-        sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = {}").format(
-            sql.Identifier(name), sql.Literal(request.param)
-        )
-    )
-    with psycopg.connect(host=str(postgres_server.socket), user="postgres", dbname=name) as connection:
-        shown = connection.execute("SHOW default_transaction_isolation").fetchone()
-    assert shown == (request.param,)
-    with closed_port() as port:
-        stage = Stage(postgres_server.url(name), provider, nursery, tmp_path, port)
+    with isolated_database(postgres_server, postgres_template, request.param) as url, closed_port() as port:
+        stage = Stage(url, provider, nursery, tmp_path, port)
         yield stage
         stage.close()
-    postgres_server.drop(name)
 
 
 def test_begins_that_race_for_a_new_key(isolated: Stage) -> None:

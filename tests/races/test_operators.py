@@ -10,7 +10,8 @@ from dataclasses import replace
 from threading import Barrier
 
 import pytest
-from crash.life import CLIENT_S, MARGIN_S, ORDER, SWEEP_S, TOOL, Life, Point, Shop, Tier, Watch
+from crash.life import CLIENT_S, MARGIN_S, ORDER, SWEEP_S, TOOL, Life, Point, Tier, Watch
+from crash.shop import Shop
 from crash.story import SETTLE_S, Stage, effect_id
 from crash.truth import Story
 
@@ -41,6 +42,7 @@ def _doubt(stage: Stage, tier: Tier, fault: str) -> tuple[Life, Row]:
         assert row is not None
         if row.now > row.sends_until + MARGIN_S * MICROSECONDS:
             return life, row
+        time.sleep(SWEEP_S)
 
 
 def test_a_decision_about_what_has_changed_since(stage: Stage, executors: ExitStack) -> None:

@@ -45,6 +45,8 @@ def answer(
 
     Append the model's own message first, then `.messages`: one message with the result of every call, or none when
     there was no call. End the loop when `.stop` is a code.
+    A call of a tool that the executor does not have is answered `unknown_tool`: where the loop has other tools too,
+    hand over its calls one by one.
 
     Args:
         response: what `messages.create` returned, or one `tool_use` block of it.

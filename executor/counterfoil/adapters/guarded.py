@@ -37,7 +37,7 @@ def guard(
     repeatable: bool = False,
     idempotent: bool = False,
 ) -> AnyTool:
-    """Make a tool of a function, or of a tool of a framework that there is an adapter for.
+    """Make a tool of a function, or of a framework's tool object that holds one.
 
     The function stays as it is; where it sends, it reaches its effect through `current_effect()`, to plant
     `current_effect().id` and to send `current_effect().provider_key`. Give the tool to an executor, and expose that to

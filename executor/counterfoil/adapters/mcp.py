@@ -7,11 +7,15 @@ structured content says so.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, TextIO, cast
 
 import anyio
 import mcp_types as types
@@ -21,12 +25,14 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from counterfoil.adapters.calls import AnyExecutor, Call, Place, observed_async
+from counterfoil.runner.settings import TURN_MAX
 from counterfoil.tool import AnyTool
 
 NAME: Final = "counterfoil"
 TASK_MEMBER: Final = "counterfoil/task"
 """Where a host names the task in the `_meta` of a call."""
 TURN_MEMBER: Final = "counterfoil/turn"
+LINE_MAX_BYTES: Final = 64 * 2**20
 _OBSERVED: Final = {
     "type": "object",
     "properties": {
@@ -56,10 +62,8 @@ def server(executor: AnyExecutor, *, name: str = NAME, task: str | None = None) 
         return types.ListToolsResult(tools=[_described(one, known, task) for one in executor.schemas()])
 
     async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
-        said: Mapping[str, Any] = ctx.meta or {}
-        place = Place(
-            task=said.get(TASK_MEMBER) or task or _session(ctx) or name, turn=said.get(TURN_MEMBER), context=ctx
-        )
+        named, turn = _said(ctx)
+        place = Place(task=named or task or _session(ctx) or name, turn=turn, context=ctx)
         call_id = None if ctx.request_id is None else str(ctx.request_id)
         seen = await observed_async(executor, Call(params.name, params.arguments or {}, call_id), place)
         structured = {word: content for word, content in seen.as_dict().items() if word != "text"}
@@ -97,12 +101,34 @@ def hints(tool: AnyTool, *, task: str | None = None) -> types.ToolAnnotations:
     )
 
 
-async def serve_stdio(served: Server[Any]) -> None:
-    """Serve one client on the process's own stdin and stdout until it hangs up. What else prints goes to stderr."""
-    stdin = anyio.wrap_file(TextIOWrapper(sys.stdin.buffer, encoding="utf-8"))
-    assert sys.__stdout__ is not None
-    stdout = anyio.wrap_file(TextIOWrapper(sys.__stdout__.buffer, encoding="utf-8"))
-    async with stdio_server(stdin, stdout) as (reading, writing):
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The two ends on which a server and its client talk."""
+
+    reading: BinaryIO
+    writing: TextIO
+
+
+@contextmanager
+def own_wire() -> Iterator[Wire]:
+    """The process's stdin and stdout, for the protocol alone: whatever else reads meanwhile finds nothing, and whatever
+    else prints goes to stderr, child processes included. Enter it before anything that might print."""
+    reading, writing = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    with os.fdopen(reading, "rb", buffering=0) as stdin, os.fdopen(writing, "w", encoding="utf-8") as stdout:
+        try:
+            yield Wire(stdin, stdout)
+        finally:
+            os.dup2(stdin.fileno(), 0)
+            os.dup2(stdout.fileno(), 1)
+
+
+async def serve_stdio(served: Server[Any], wire: Wire) -> None:
+    """Serve one client until it hangs up."""
+    async with _lines(wire.reading) as lines, stdio_server(lines, anyio.wrap_file(wire.writing)) as (reading, writing):
         await served.run(reading, writing, served.create_initialization_options())
 
 
@@ -116,6 +142,25 @@ async def serve_http(served: Server[Any], host: str, port: int) -> None:
 # ---------------------------------------------------------------- details
 
 
+@asynccontextmanager
+async def _lines(reading: BinaryIO) -> AsyncIterator[anyio.AsyncFile[str]]:
+    """The lines of the client. From a pipe or socket they are read in the loop, where a cancellation ends the waiting:
+    a thread that waits for a line could not be ended."""
+    kind = os.fstat(reading.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        yield anyio.wrap_file(TextIOWrapper(os.fdopen(os.dup(reading.fileno()), "rb"), encoding="utf-8"))
+        return
+    reader = asyncio.StreamReader(limit=LINE_MAX_BYTES)
+    pipe = os.fdopen(os.dup(reading.fileno()), "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    try:
+        yield cast("anyio.AsyncFile[str]", reader)  # of which only the lines are asked
+    finally:
+        transport.close()
+
+
 def _described(schema: Mapping[str, Any], known: Mapping[str, AnyTool], task: str | None) -> types.Tool:
     tool = known.get(schema["name"])
     reads = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True)
@@ -126,6 +171,14 @@ def _described(schema: Mapping[str, Any], known: Mapping[str, AnyTool], task: st
         output_schema=_OBSERVED,
         annotations=reads if tool is None else hints(tool, task=task),
     )
+
+
+def _said(ctx: ServerRequestContext[Any]) -> tuple[str | None, int | None]:
+    """Task and turn as the host names them; what is none is passed over, because it is no mistake of this program."""
+    said: Mapping[str, Any] = ctx.meta or {}
+    task, turn = said.get(TASK_MEMBER), said.get(TURN_MEMBER)
+    is_turn = isinstance(turn, int) and abs(turn) < TURN_MAX
+    return (task if isinstance(task, str) and task else None), (turn if is_turn else None)
 
 
 def _session(ctx: ServerRequestContext[Any]) -> str | None:

@@ -44,6 +44,8 @@ def answer(
     """Run every call in a response, one after the other, and say what to append to the conversation.
 
     Append the model's own message or output items first, then `.messages`; end the loop when `.stop` is a code.
+    A call of a tool that the executor does not have is answered `unknown_tool`: where the loop has other tools too,
+    hand over its calls one by one.
 
     Args:
         response: what `responses.create` or `chat.completions.create` returned, a message, or one call of either.

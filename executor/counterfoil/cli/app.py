@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterfoil.cli import database, incidents, read, serving, statistics, work
+from counterfoil.cli import database, guards, incidents, read, serving, statistics, work
 from counterfoil.cli.ending import Commands
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
 db = typer.Typer(no_args_is_help=True, help="The ledger's tables.")
 
 for command in (work.demo, read.effects, read.show, read.doubts, statistics.stats, work.reconcile, work.resolve,
-                work.tools, work.schemas):  # fmt: skip
+                work.tools, work.schemas, guards.pause, guards.resume, guards.status):  # fmt: skip
     app.command()(command)
 app.add_typer(incidents.group, name="incidents")
 app.add_typer(serving.group, name="mcp")

@@ -24,6 +24,7 @@ class Code(IntEnum):
     DOUBT_TOO_OLD = 2
     LEDGER_UNUSABLE = 3
     NOT_RESOLVED = 4
+    UNSAID = 5
     INTERRUPTED = 130
 
 

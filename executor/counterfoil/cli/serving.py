@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import contextlib
 from typing import Annotated
 
 import typer
@@ -36,9 +36,13 @@ def serve(
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         raise UsageError(f"the MCP server needs {package}: pip install 'counterfoil[mcp]'") from None
-    with application(app, ledger) as executor:
-        served = mcp.server(executor, name=name, task=task)
-        anyio.run(partial(mcp.serve_stdio, served) if address is None else partial(mcp.serve_http, served, *address))
+    with contextlib.ExitStack() as stack:
+        wire = stack.enter_context(mcp.own_wire()) if address is None else None
+        served = mcp.server(stack.enter_context(application(app, ledger)), name=name, task=task)
+        if wire is not None:
+            anyio.run(mcp.serve_stdio, served, wire)
+        elif address is not None:
+            anyio.run(mcp.serve_http, served, *address)
 
 
 def _address(text: str) -> tuple[str, int]:

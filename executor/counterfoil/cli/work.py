@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Final
@@ -14,8 +14,9 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from counterfoil import catalogue
 from counterfoil.cli import display, watching
-from counterfoil.cli.ending import Ended, NotResolved
+from counterfoil.cli.ending import Code, Ended, NotResolved
 from counterfoil.cli.opening import application, changing
 from counterfoil.cli.options import AppOption, EffectArgument, JsonOption, LedgerOption, LimitOption
 from counterfoil.effect import Verdict
@@ -42,10 +43,30 @@ _MEANS: Final = {
 _ONLY_READS: Final = "changes nothing in the world"
 
 
-def tools(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
+def tools(
+    app: AppOption = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print all that models can be told, a row for each tool and code.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the descriptions; end with code 5 when one leaves something unsaid.")
+    ] = False,
+    ledger: LedgerOption = None,
+    json_output: JsonOption = False,
+) -> None:
     """List an application's tools, and what can be done for each after a lost answer."""
+    if markdown and check:
+        raise UsageError("--markdown and --check are two things: ask for one of them")
     with describing(), application(app, ledger) as executor:
         known = [_declared(one) for one in executor.tools.values()]
+        registered = list(executor.tools.values())
+    if markdown:
+        rows = catalogue.as_data(catalogue.catalogue(registered))
+        display.as_json(rows) if json_output else typer.echo(catalogue.markdown(registered), nl=False)
+        return
+    if check:
+        _check(registered, json_output)
+        return
     if json_output:
         display.as_json(known)
         return
@@ -56,6 +77,20 @@ def tools(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonO
         page.table([("key", key), ("timeout", _seconds(one["timeout_s"])), ("grace", _seconds(one["grace_s"]))])
     if not known:
         page.line("no tools")
+
+
+def _check(registered: Sequence[AnyTool], json_output: bool) -> None:
+    found = catalogue.flaws(registered)
+    if json_output:
+        display.as_json(catalogue.as_data(found))
+    else:
+        page = display.Page()
+        for flaw in found:
+            page.line(f"{flaw.tool}: {flaw.problem} ({flaw.rule})")
+        if not found:
+            page.line(f"{len(registered)} tools, nothing left unsaid")
+    if found:
+        raise Ended(Code.UNSAID)
 
 
 def schemas(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonOption = False) -> None:

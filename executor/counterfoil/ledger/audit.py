@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -14,12 +15,15 @@ import sqlalchemy as sa
 
 from counterfoil.effect import MICROSECONDS, Entry, Incident, Row, Verdict
 from counterfoil.errors import LedgerUnavailable, UsageError
+from counterfoil.ledger import accounts
 from counterfoil.ledger.connect import READS
+from counterfoil.ledger.guarding import EVERYBODY
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.notices import to_incident
 from counterfoil.ledger.rows import COLUMNS, to_row
-from counterfoil.ledger.schema import effects, entries, incidents, sightings
+from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
 from counterfoil.ledger.stats import CodeStat, Group, Stat, coded, grouped
+from counterfoil.text import storable
 
 T = TypeVar("T")
 
@@ -73,6 +77,20 @@ def described(row: Row) -> dict[str, Any]:
         "unknown_since": instant_text(row.unknown_since) if row.verdict is Verdict.EFFECT_UNKNOWN else None,
         "age_s": round((row.now - row.unknown_since) / MICROSECONDS, 3),
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolState:
+    """What the guards of one tool have to say. `tenant` "*" is everybody; `opened_at` None: its breaker is closed."""
+
+    tool: str
+    tenant: str
+    failures: int
+    opened_at: int | None
+    probing: bool
+    paused_at: int | None
+    paused_by: str | None
+    paused_why: str | None
 
 
 class Audit:
@@ -159,13 +177,40 @@ class Audit:
         condition = self._mine() & (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN))
         return self._rows(condition, (effects.c.unknown_since, effects.c.id), limit)
 
-    def incidents(self, *, closed: bool = False, limit: int = 1000) -> list[Incident]:
-        """Open incidents (with `closed=True`, all), newest first."""
+    def incidents(self, *, closed: bool = False, task: str | None = None, limit: int = 1000) -> list[Incident]:
+        """Open incidents (with `closed=True`, all; of one task, if it is named), newest first."""
         condition: Any = sa.true() if closed else incidents.c.closed_at.is_(None)
         if self._tenant is not None:
             condition &= incidents.c.tenant == self._tenant
+        if task is not None:
+            condition &= incidents.c.task == storable(task)
         asked = sa.select(incidents).where(condition).order_by(incidents.c.number.desc()).limit(limit)
         return [to_incident(one) for one in self._all(asked)]
+
+    def guards(self) -> list[ToolState]:
+        """The tools that a breaker or a pause has something to say about, by name."""
+        said = tools.c.paused_at.is_not(None) | (tools.c.failures > 0) | tools.c.opened_at.is_not(None)
+        if self._tenant is not None:
+            said &= tools.c.tenant.in_((self._tenant, EVERYBODY))
+        asked = sa.select(tools).where(said).order_by(tools.c.tool, tools.c.tenant)
+        return [
+            ToolState(
+                tool=one.tool,
+                tenant=one.tenant,
+                failures=one.failures,
+                opened_at=one.opened_at,
+                probing=one.probe_claim is not None,
+                paused_at=one.paused_at,
+                paused_by=one.paused_by,
+                paused_why=one.paused_why,
+            )
+            for one in self._all(asked)
+        ]
+
+    def spending(self, task: str, tenant: str = "") -> list[dict[str, Any]]:
+        """What was reserved, released and spent of a task's budget, oldest first, with the sums after each."""
+        owner = tenant if self._tenant is None else self._tenant
+        return self._read(lambda connection: accounts.entries(connection, owner, task))
 
     def stats(self, *, by: Group = "tool") -> list[Stat]:
         """Sums over the whole ledger by `day` (UTC, oldest first) or `tool`.

@@ -163,7 +163,8 @@ def undone(connection: sa.Connection, change: Changing, begin: Begin, closing: S
     The begin is asked again under a claim of its own, which waits for a transaction that is still under way. If it is
     permitted, the other never committed and never will. If it is declined, the row says whose claim it holds.
     """
-    again = change(connection, replace(begin, claim_id=f"{begin.claim_id[:-1]}-"))
+    # Not before the guards: they let it through once, and what it had reserved is rolled back with it.
+    again = change(connection, replace(begin, claim_id=f"{begin.claim_id[:-1]}-", asks=None))
     if isinstance(again, Applied):
         return change(connection, replace(closing, attempt=again.row.attempts))
     row = again.row

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.changes import (
+    GUARDED,
     ORIGINAL,
     Answer,
     Applied,
@@ -31,10 +32,13 @@ from counterfoil.changes import (
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.ledger import due, notices, proofs, undos
+from counterfoil.guard import Admitted, Asks, Blocked, budget
+from counterfoil.ledger import accounts, notices, proofs, undos
+from counterfoil.ledger.chores import Chores
+from counterfoil.ledger.guarding import GuardRefuses, Guards, admit, weigh
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
-from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
+from counterfoil.ledger.schema import effects, entries
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
 from counterfoil.ledger.undos import OriginalRefuses
 from counterfoil.text import storable
@@ -45,7 +49,7 @@ T = TypeVar("T")
 _SERVER_NOW = sa.literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
 
 
-class Ledger:
+class Ledger(Chores):
     """The effects of one database.
 
     Args:
@@ -73,6 +77,7 @@ class Ledger:
         self._host_time = self._is_sqlite or self.clock.settable
         self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
         self._on_incident = on_incident
+        self.guards = Guards(self.write, self._asked, self._time)
 
     # ------------------------------------------------------------ reading
 
@@ -126,11 +131,20 @@ class Ledger:
         except OriginalRefuses as refused:
             if len(changes) == 1:
                 return [Declined(None, f"{ORIGINAL}{refused.guard}")]
+        except GuardRefuses as refused:
+            if len(changes) == 1:
+                return [self.refused(changes[0], refused.blocked)]
         except LedgerUnavailable as refused:
             if len(changes) == 1 or not refused.certain:
                 raise
         # Nothing was written: one change that the database refuses must not share its fate with the others.
         return [self.apply([change], patience_s=patience_s)[0] for change in changes]
+
+    def refused(self, change: Change, blocked: Blocked) -> Answer:
+        """A begin that a guard is against, once it is rolled back: the row as it is then. Raises as `apply`."""
+        asks = change.asks if isinstance(change, Begin) else None
+        blocked = blocked if asks is None else self.guards.told(asks, blocked)
+        return Declined(self.read(change.key), GUARDED, blocked)
 
     def joint(self, begin: Begin, *, wait_s: float, timeout_s: float) -> Joint:
         """Begin in a transaction that is left open, for a tool's function to write in (see `joint`).
@@ -168,7 +182,7 @@ class Ledger:
             born = self._insert(connection, change)
             if born is not None:
                 self._undo(connection, born, change)
-                return Applied(born)
+                return Applied(born, self._admitted(connection, born, change))
         row = self._select(connection, effects.c.key == change.key, lock=True)
         if row is None:
             if isinstance(change, Begin) and change.fresh:
@@ -194,16 +208,26 @@ class Ledger:
                 return Declined(row, guard)
         after = self._update(connection, row, decision)
         for kind, detail in decision.incidents:
-            self._incident(connection, after, kind, dict(detail), after.now)
+            notices.enter(connection, after, kind, dict(detail), after.now)
         if after.undoes is not None and (isinstance(change, Begin) or after.verdict is not row.verdict):
             self._undo(connection, after, change)
         if shared:
-            self._incident(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
+            notices.enter(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
         for owner in shared:
             other = self._select(connection, effects.c.key == owner)
             if other is not None:
-                self._incident(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
-        return Applied(after)
+                notices.enter(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
+        return Applied(after, self._admitted(connection, after, change))
+
+    def _admitted(self, connection: sa.Connection, row: Row, change: Change) -> Admitted | None:
+        """Ask the guards about an attempt that has begun in this transaction; hear what one says that has ended."""
+        if isinstance(change, Begin):
+            return None if change.asks is None else admit(connection, change.asks, change.claim_id, row.now, begun=row)
+        if isinstance(change, (SettleReturned, SettleClosed, SettleLost)) and change.health is not None:
+            claim = row.claim_id if change.attempt == row.attempts else None
+            asks = Asks(tenant=row.tenant, tool=row.tool, task=row.task, actor=change.actor)
+            weigh(connection, asks, change.health, claim, row.now)
+        return None
 
     def _undo(self, connection: sa.Connection, row: Row, change: Change) -> None:
         """Carry what happens to an effect that takes another one back over to that one, in this transaction."""
@@ -219,11 +243,11 @@ class Ledger:
             case Decision():
                 after = self._update(connection, original, decision)
                 for kind, detail in decision.incidents:
-                    self._incident(connection, after, kind, dict(detail), after.now)
+                    notices.enter(connection, after, kind, dict(detail), after.now)
 
     def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
         if proofs.distrust_keys(connection, row):
-            self._incident(
+            notices.enter(
                 connection, row, "provider_key_unused", {"attempt": attempt, "provider_key": row.provider_key}, row.now
             )
 
@@ -247,6 +271,8 @@ class Ledger:
     def _update(self, connection: sa.Connection, row: Row, decision: Decision) -> Row:
         """Write what was decided, guarded by the version that it was decided on, with the entry that explains it."""
         content = dict(decision.columns)
+        booking = budget.booking(row, content)
+        content |= {} if booking is None else booking.columns(row)
         if decision.event is not None:
             content |= {"version": row.version + 1, "updated_at": row.now}
         guard = (effects.c.key == row.key) & (effects.c.version == row.version)
@@ -254,6 +280,8 @@ class Ledger:
         if done.rowcount != 1:
             raise Transient
         after = replace(row, **content)
+        if booking is not None:
+            accounts.book(connection, after, booking)
         if decision.event is not None:
             self._enter(connection, after, decision)
         return after
@@ -275,71 +303,7 @@ class Ledger:
         boot_id, boot_us = self.boot()
         return Reading(now, self.margin_us, boot_id, boot_us)
 
-    # ------------------------------------------------------------ incidents, sightings, the sweep
-
-    def _incident(self, connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any], at: int) -> None:
-        notices.enter(connection, row, kind, detail, at)
-
-    def raise_incident(self, row: Row, kind: str, detail: dict[str, Any]) -> bool:
-        """Raise an incident about an effect, unless one of this kind is open; True when it was raised."""
-
-        def work(connection: sa.Connection) -> bool:
-            mine = (incidents.c.key == row.key) & (incidents.c.kind == kind) & incidents.c.closed_at.is_(None)
-            if connection.execute(sa.select(incidents.c.number).where(mine)).first() is not None:
-                return False
-            self._incident(connection, row, kind, detail, row.now)
-            return True
-
-        return self.write(work)
-
-    def see(self, seen: Sequence[dict[str, Any]]) -> None:
-        """Write down calls that were answered from the ledger: a list of columns of `sightings`."""
-        if seen:
-            rows = list(seen)
-            self.write(lambda connection: connection.execute(sa.insert(sightings), rows).rowcount)
-
-    def take_due(self, names: Sequence[str], tenant: str | None, *, limit: int, claim_us: int) -> list[Row]:
-        """Effects whose look is due, pushed forward by `claim_us` so that other hosts leave them alone for a while.
-
-        A courtesy, not a lock: two hosts that look at one effect at once do no harm.
-        """
-
-        return self.write(
-            lambda connection: due.take(connection, names, tenant, self._time(connection), limit, claim_us)
-        )
-
-    def give_back(self, taken: Sequence[Row]) -> None:
-        """Let others look at once at what was taken and not looked at. What has changed since stays as it is."""
-        if taken:
-            self.write(lambda connection: due.give_back(connection, taken, self._time(connection)))
-
-    def review(self, tenant: str, *, limit: int = 100) -> int:
-        """Raise the incident `doubt_left` for doubts that are older than their review time and have none; how many."""
-
-        def work(connection: sa.Connection) -> int:
-            now = self._time(connection)
-            rows = notices.unreviewed(connection, tenant, now, limit)
-            for row in rows:
-                self._incident(connection, row, "doubt_left", notices.doubt(connection, row), now)
-            return len(rows)
-
-        return self.write(work)
-
-    def close_incident(self, number: int, tenant: str | None, *, by: str, why: str) -> Incident | None:
-        """Close an incident with a person's name and reason; None when there is none of this number.
-
-        One that is closed stays as it was closed. `tenant` None: whosever it is. Raises as `apply` does.
-        """
-        return self.write(
-            lambda connection: notices.close(connection, number, tenant, by=by, why=why, at=self._time(connection))
-        )
-
     def _time(self, connection: sa.Connection) -> int:
         if self._host_time:
             return self.clock.wall_us()
         return int(connection.execute(sa.select(_SERVER_NOW)).scalar_one())
-
-    def trust_keys(self, tool: str, tenant: str) -> None:
-        """Believe again that a tool uses its provider key, after its code was mended."""
-        where = (tools.c.tool == tool) & (tools.c.tenant == tenant)
-        self.write(lambda connection: connection.execute(sa.delete(tools).where(where)).rowcount)

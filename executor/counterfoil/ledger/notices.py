@@ -27,10 +27,40 @@ def fresh(connection: sa.Connection) -> list[Incident]:
 
 def enter(connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any], at: int) -> None:
     """Enter an incident about an effect."""
-    values: dict[str, Any] = {"key": row.key, "effect_id": row.id, "tenant": row.tenant, "tool": row.tool}
-    values |= {"kind": kind, "detail": detail, "at": at}
+    of = {"key": row.key, "effect_id": row.id, "tenant": row.tenant, "tool": row.tool, "task": storable(row.task)}
+    _enter(connection, of, kind, detail, at)
+
+
+def enter_about(
+    connection: sa.Connection, tenant: str, tool: str, task: str, kind: str, detail: dict[str, Any], at: int
+) -> None:
+    """Enter an incident about a tool or a task, and no effect."""
+    of = {"key": None, "effect_id": None, "tenant": tenant, "tool": tool, "task": storable(task)}
+    _enter(connection, of, kind, detail, at)
+
+
+def _enter(connection: sa.Connection, of: dict[str, Any], kind: str, detail: dict[str, Any], at: int) -> None:
+    values = of | {"kind": kind, "detail": detail, "at": at}
     made = connection.execute(sa.insert(incidents).values(values).returning(incidents.c.number))
-    connection.info.setdefault(_RAISED, []).append(Incident(made.scalar_one(), row.id, row.tool, kind, detail, at))
+    incident = Incident(made.scalar_one(), of["effect_id"], of["tool"], kind, detail, at)
+    connection.info.setdefault(_RAISED, []).append(incident)
+
+
+def enter_once(connection: sa.Connection, row: Row, kind: str, detail: dict[str, Any]) -> bool:
+    """Enter an incident about an effect, unless one of this kind is open; True when it was entered."""
+    mine = (incidents.c.key == row.key) & (incidents.c.kind == kind) & incidents.c.closed_at.is_(None)
+    if connection.execute(sa.select(incidents.c.number).where(mine)).first() is not None:
+        return False
+    enter(connection, row, kind, detail, row.now)
+    return True
+
+
+def review(connection: sa.Connection, tenant: str, now: int, limit: int) -> int:
+    """Enter the incident `doubt_left` for doubts that are due for it; how many."""
+    rows = unreviewed(connection, tenant, now, limit)
+    for row in rows:
+        enter(connection, row, DOUBT_LEFT, doubt(connection, row), now)
+    return len(rows)
 
 
 def unreviewed(connection: sa.Connection, tenant: str, now: int, limit: int) -> list[Row]:

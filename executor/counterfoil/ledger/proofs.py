@@ -70,10 +70,16 @@ def keys_trusted(connection: sa.Connection, row: Row) -> bool:
     return connection.execute(sa.select(tools.c.keys_distrusted_at).where(mine)).scalar() is None
 
 
+def trust_keys(connection: sa.Connection, tool: str, tenant: str) -> None:
+    """Believe again that a tool uses its provider key."""
+    mine = (tools.c.tenant == tenant) & (tools.c.tool == tool)
+    connection.execute(sa.update(tools).where(mine).values(keys_distrusted_at=None))
+
+
 def distrust_keys(connection: sa.Connection, row: Row) -> bool:
     """End resending under a key for this tool, durably; True when it was trusted until now."""
     insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
-    statement = insert.values(tenant=row.tenant, tool=row.tool, keys_distrusted_at=row.now)
+    statement = insert.values(tenant=row.tenant, tool=row.tool, failures=0, keys_distrusted_at=row.now)
     done = connection.execute(
         statement.on_conflict_do_update(
             index_elements=["tenant", "tool"],

@@ -83,6 +83,10 @@ effects = sa.Table(
     sa.Column("revoked_through", sa.Integer, nullable=False),
     sa.Column("revoked_at", sa.BigInteger),
     sa.Column("undone_by", sa.String(64)),
+    sa.Column("cost_unit", sa.String(16)),
+    sa.Column("cost_amount", sa.BigInteger, nullable=False),
+    sa.Column("cost_held", sa.BigInteger, nullable=False),
+    sa.Column("cost_charged", sa.BigInteger, nullable=False),
     sa.Column("begun_at", sa.BigInteger, nullable=False),
     sa.Column("unknown_since", sa.BigInteger, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
@@ -138,6 +142,7 @@ incidents = sa.Table(
     sa.Column("effect_id", sa.String(64)),
     sa.Column("tenant", sa.Text, nullable=False),
     sa.Column("tool", sa.String(64), nullable=False),
+    sa.Column("task", sa.Text, nullable=False),
     sa.Column("kind", sa.String(64), nullable=False),
     sa.Column("detail", sa.JSON, nullable=False),
     sa.Column("at", sa.BigInteger, nullable=False),
@@ -152,6 +157,66 @@ tools = sa.Table(
     sa.Column("tenant", sa.Text, primary_key=True),
     sa.Column("tool", sa.String(64), primary_key=True),
     sa.Column("keys_distrusted_at", sa.BigInteger),
+    # The breaker: passing faults in a row, since when it is open, and which begin is its probe until when.
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("opened_at", sa.BigInteger),
+    sa.Column("probe_claim", sa.String(32)),
+    sa.Column("probe_until", sa.BigInteger),
+    sa.Column("paused_at", sa.BigInteger),
+    sa.Column("paused_by", sa.Text),
+    sa.Column("paused_why", sa.Text),
+)
+
+tasks = sa.Table(
+    "tasks",
+    metadata,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("budget", sa.JSON),
+    sa.Column("budget_of", sa.String(8)),
+    sa.Column("turn", sa.Integer),
+    sa.Column("calls", sa.Integer, nullable=False),
+    sa.Column("turn_calls", sa.Integer, nullable=False),
+    sa.Column("tool_calls", sa.JSON, nullable=False),
+    sa.Column("reserved", sa.JSON, nullable=False),
+    sa.Column("spent", sa.JSON, nullable=False),
+    sa.Column("told", sa.JSON, nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+)
+
+# What was reserved, released and spent of a task's budget, in order, with the sums after each. Append-only.
+task_entries = sa.Table(
+    "task_entries",
+    metadata,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.LargeBinary(32), nullable=False),
+    sa.Column("event", sa.String(16), nullable=False),
+    sa.Column("unit", sa.String(16), nullable=False),
+    sa.Column("amount", sa.BigInteger, nullable=False),
+    sa.Column("reserved", sa.BigInteger, nullable=False),
+    sa.Column("spent", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+)
+
+# The loop guard's counters of the latest turn of each task. An empty `similar` counts for the tool as a whole.
+repeats = sa.Table(
+    "repeats",
+    metadata,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("turn", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("tool", sa.String(64), primary_key=True),
+    sa.Column("similar", sa.LargeBinary(32), primary_key=True),
+    sa.Column("wrong", sa.Integer, nullable=False),
+    sa.Column("passing", sa.Integer, nullable=False),
+    sa.Column("same", sa.Integer, nullable=False),
+    sa.Column("answer", sa.String(64)),
+    sa.Column("blocked", sa.Integer, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
 )
 
 version_table = sa.Table(VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))

@@ -33,10 +33,13 @@ _NOT_WRITTEN = "the ledger's database cannot be written to"
 # SQLite's own waiting gives up polling often after a moment, and starves beside a writer that hardly ever lets go.
 _SQLITE_POLLS_S = (0.0005, 0.004)
 # Of this transaction alone: a setting of the session is another client's, or nobody's, behind a pooler. An acknowledged
-# begin that is lost in a crash of the server is a second send (protocol F18); a lock is not waited for without end.
+# begin that is lost in a crash of the server is a second send (protocol F18); a lock is not waited for without end, and
+# not held without end by a client that stands still between two statements.
 _SETTINGS = sa.text(
-    "SELECT set_config('lock_timeout', :wait_ms, true), CASE WHEN current_setting('synchronous_commit') "
-    "IN ('off', 'local') THEN set_config('synchronous_commit', 'on', true) END"
+    "SELECT set_config('lock_timeout', :wait_ms, true), "
+    "set_config('idle_in_transaction_session_timeout', :idle_ms, true), "
+    "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
+    "THEN set_config('synchronous_commit', 'on', true) END"
 )
 
 
@@ -198,7 +201,8 @@ class Transactions:
             self._refuse_unfit()
         else:
             wait_ms = max(1, round((until - time.monotonic()) * 1000))
-            connection.execute(_SETTINGS, {"wait_ms": str(wait_ms)})
+            idle_ms = max(1, round(self._patience_s * 1000))
+            connection.execute(_SETTINGS, {"wait_ms": str(wait_ms), "idle_ms": str(idle_ms)})
 
     def _refuse_unfit(self) -> None:
         if self._unfit is not None:

@@ -23,11 +23,12 @@ from counterfoil.runner.asynchronous import AsyncShell
 from counterfoil.runner.core import LEDGER_THREADS, Core
 from counterfoil.runner.hearing import Called, heard
 from counterfoil.runner.incidents import close_incident
+from counterfoil.runner.task import AsyncVerbs
 from counterfoil.runner.watch import INTERVAL_S, Told
 from counterfoil.tool import Tool
 
 
-class AsyncExecutor(Core):
+class AsyncExecutor(AsyncVerbs, Core):
     """The same verbs for a program with an event loop. Blocking tools and the ledger run in threads."""
 
     def __init__(self, ledger: str | sa.Engine, tools: Iterable[Tool[Any, Any]] = (), **settings: Any) -> None:
@@ -58,8 +59,9 @@ class AsyncExecutor(Core):
                 ),
             )  # fmt: skip
             if isinstance(prepared, Observation):
-                return tell(prepared)
-            return tell(await AsyncShell(self._site, prepared.job, self._threads).run(prepared.flow))
+                return tell(self._site.messages.worded(prepared))
+            shell = AsyncShell(self._site, prepared.job, self._threads)
+            return tell(self._site.messages.worded(await shell.run(prepared.flow)))
 
     async def reconcile(self, *, limit: int = 100) -> Reconciled:
         """See `Executor.reconcile`."""

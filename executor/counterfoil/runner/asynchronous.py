@@ -24,7 +24,22 @@ from counterfoil.runner.job import Job, Site, as_evidence, invoke, of_failed_loo
 from counterfoil.runner.shell import Shell
 from counterfoil.runner.transactional import transact_async
 from counterfoil.runner.worker import Deadline, Running
-from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write
+from counterfoil.steps import (
+    Ask,
+    Asked,
+    Attempt,
+    AttemptEnd,
+    Flow,
+    Read,
+    Sight,
+    Sleep,
+    Start,
+    Step,
+    Tally,
+    Transact,
+    Weigh,
+    Write,
+)
 
 T = TypeVar("T")
 _log = logging.getLogger("counterfoil")
@@ -79,6 +94,10 @@ class AsyncShell(Shell):
                 await self.site.clock.sleep_async(self.pause_s(step))
             case Sight():
                 self.sight(step)
+            case Weigh():
+                await self._whole(lambda: self.weigh(step))
+            case Tally():
+                return await self._whole(lambda: self.tally(step))
             case _:
                 raise AssertionError(f"no such step: {step!r}")
         return None

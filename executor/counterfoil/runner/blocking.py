@@ -10,7 +10,22 @@ from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.shell import Shell
 from counterfoil.runner.transactional import transact
 from counterfoil.runner.worker import Deadline
-from counterfoil.steps import Ask, Asked, Attempt, AttemptEnd, Flow, Read, Sight, Sleep, Start, Step, Transact, Write
+from counterfoil.steps import (
+    Ask,
+    Asked,
+    Attempt,
+    AttemptEnd,
+    Flow,
+    Read,
+    Sight,
+    Sleep,
+    Start,
+    Step,
+    Tally,
+    Transact,
+    Weigh,
+    Write,
+)
 
 T = TypeVar("T")
 
@@ -58,6 +73,10 @@ class BlockingShell(Shell):
                 self.site.clock.sleep(self.pause_s(step))
             case Sight():
                 self.sight(step)
+            case Weigh():
+                self.weigh(step)
+            case Tally():
+                return self.tally(step)
             case _:
                 raise AssertionError(f"no such step: {step!r}")
         return None

@@ -17,11 +17,12 @@ import sqlalchemy as sa
 
 from counterfoil import flow, looking, undoing
 from counterfoil.arguments import Invalid, Valid
-from counterfoil.changes import Begin, Undoes, UndoKind
+from counterfoil.changes import Undoes, UndoKind
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerError, UsageError
-from counterfoil.identity import CANONICAL_VERSION, Identity, NotCanonical, identify
+from counterfoil.guard import Budget, LoopGuard
+from counterfoil.identity import NotCanonical, identify
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import close_engine, open_engine
 from counterfoil.ledger.ledger import Ledger
@@ -29,27 +30,25 @@ from counterfoil.ledger.rows import CODE_MAX
 from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
-from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, wanted_id
+from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, UNREGISTERED, called, wanted_id
+from counterfoil.runner.guarding import Limits, Mode, asks_of, asks_of_undo, counted
 from counterfoil.runner.incidents import OnIncident, listener
 from counterfoil.runner.job import NO_ROW, Job, Observer, Site
+from counterfoil.runner.messages import Messages
 from counterfoil.runner.overrun import Overruns
+from counterfoil.runner.requests import begin_of, request_of
 from counterfoil.runner.resolve import decided, resolve
-from counterfoil.runner.settings import by_name, check_settings, check_turn, terms
+from counterfoil.runner.settings import by_name, check_settings, check_turn
 from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
-from counterfoil.steps import Flow, Request
+from counterfoil.steps import Flow
 from counterfoil.telling import RETRY_SOON_S, no_compensation, refused_arguments, under_way
 from counterfoil.text import storable
-from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Policy, Tool, tool
+from counterfoil.tool import ALL_ARGUMENTS, AllArguments, Tool
 
 LEDGER_THREADS = 16
 ROLLBACK_MAX = 10_000
 CALL_ID_MAX = 500
-
-
-@tool(read_only=True, name="unregistered")
-def _unregistered() -> None:
-    """Stands for a tool that this executor does not know: its effects can be told, not looked at."""
 
 
 class _Prepared:
@@ -77,7 +76,11 @@ class Core:
         observer: Observer | None = None,
         on_incident: OnIncident | None = None,
         attempts_max: int = 64,
+        messages: Messages | None = None,
         random: Random | None = None,
+        budget: Budget | None = None,
+        loop_guard: LoopGuard | None = LoopGuard(),  # noqa: B008 - frozen
+        mode: Mode = "enforce",
     ) -> None:
         """Open a ledger and register tools.
 
@@ -92,13 +95,19 @@ class Core:
             on_incident: told of each incident that this executor raises, after it is written, in the thread that wrote
                 it. What it raises is logged. A crash may lose a telling; `audit.incidents()` has them all.
             attempts_max: how many tool functions may run at once here, overrun ones included.
+            messages: how long what a model is told may be, and which secrets of the program never stand in it.
             random: the source of jitter; for tests.
+            budget: what each task may use up that has no budget of its own; then every call names its task.
+            loop_guard: when a call that goes on failing in a turn of a task is no longer tried; None: it always is.
+            mode: "observe": the guards only count, and note what they would have refused. A pause holds all the same.
 
         Raises:
             UsageError: two tools of one name, secret arguments without `secret`, a URL that is none.
             LedgerError: the ledger is missing, unreachable, of another schema version, or not durable.
         """
         check_settings(tenant, secret, clock_margin_s, attempts_max)
+        holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._tools = by_name(tools, secret)
         self._known = self._tools | {
             one.name: one for tool in self._tools.values() for one in (tool.revoke_tool, tool.compensation_tool) if one
@@ -115,13 +124,14 @@ class Core:
         self._site = Site(
             ledger=self._ledger,
             clock=self._clock,
-            holder=f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}",
+            holder=holder,
             attempts=Workers("counterfoil-attempt", attempts_max),
             looks=Workers("counterfoil-look", attempts_max),
             overruns=Overruns(self._ledger, self._clock),
             backlog=Backlog(self._ledger),
             observer=observer,
             random=random or Random(),  # noqa: S311 - jitter, no secret
+            messages=messages or Messages(),
             see=self._see,
         )
         self.audit = Audit(self._ledger, tenant=tenant)
@@ -175,10 +185,14 @@ class Core:
         tool = self._tools.get(name)
         if tool is None:
             known = [*self._tools, CHECK_EFFECT]
-            return about(None, Words(tool=str(name)[:64], code="unknown_tool", known=known))
+            seen = about(None, Words(tool=called(name), code="unknown_tool", known=known))
+            return counted(self._ledger, self._limits, seen, None, called(name), "{}", task, turn)
+        self._limits.needs_task(task)
         valid = tool.arguments.validate(arguments, secret=self._secret)
         if isinstance(valid, Invalid):
-            return refused_arguments(name, [(one.field, one.problem) for one in valid.problems], valid.echo)
+            seen = refused_arguments(name, [(one.field, one.problem) for one in valid.problems], valid.echo)
+            return counted(self._ledger, self._limits, seen, tool, name, valid.echo, task, turn)
+        again = occurrence if occurrence not in (None, "") else valid.occurrence
         job = Job(
             tool=tool,
             effect_id="",
@@ -189,17 +203,18 @@ class Core:
             turn=turn,
             call_id=call_id,
         )
+        job = replace(job, asks=asks_of(job, self._limits, valid, f"{key or ''} {again or ''}".strip()))
         if tool.read_only:
-            return _Prepared(job, looking.read_only(self._request(tool, None, valid.echo)))
-        return self._named(job, valid, key, occurrence)
+            one = looking.read_only(request_of(tool, None, holder=job.actor, echo=valid.echo))
+            return _Prepared(job, self._limits.tallied(job, one))
+        return self._named(job, valid, key, again)
 
-    def _named(self, job: Job, valid: Valid, key: str | None, occurrence: str | int | None) -> _Prepared | Observation:
+    def _named(self, job: Job, valid: Valid, key: str | None, again: str | int | None) -> _Prepared | Observation:
         """A call whose effect has its name."""
         tool, name = job.tool, job.tool.name
         if isinstance(tool.key, AllArguments) and key is None and not job.task:
             raise UsageError(f"{name} is keyed by all its arguments within a task: give call(..., task=...) or key=...")
         assert tool.key is not None
-        again = occurrence if occurrence not in (None, "") else valid.occurrence
         try:
             identity = identify(
                 tenant=self._tenant,
@@ -211,52 +226,14 @@ class Core:
                 occurrence=again,
             )
         except NotCanonical as problem:
-            return refused_arguments(name, [(problem.path, problem.problem)], valid.echo)
-        begin = self._begin(tool, identity, job, valid.stored, valid.echo, again)
+            seen = refused_arguments(name, [(problem.path, problem.problem)], valid.echo)
+            return counted(self._ledger, self._limits, seen, tool, name, valid.echo, job.task, job.turn)
+        begin = begin_of(
+            job, identity, tenant=self._tenant, kept=valid.stored, echo=valid.echo, occurrence=again, asks=job.asks
+        )
         ready = replace(job, begin=begin, effect_id=identity.id)
-        return _Prepared(ready, flow.call(self._request(tool, identity, valid.echo)))
-
-    def _begin(
-        self, tool: Tool[Any, Any], identity: Identity, job: Job, kept: str, echo: str, occurrence: str | int | None
-    ) -> Begin:
-        return Begin(
-            key=identity.key,
-            id=identity.id,
-            tenant=self._tenant,
-            tool=tool.name,
-            task=job.task,
-            turn=job.turn,
-            call_id=job.call_id,
-            occurrence="" if occurrence is None else str(occurrence),
-            fingerprint=identity.fingerprint,
-            canonical_version=CANONICAL_VERSION,
-            arguments=kept,
-            echo=echo,
-            holder=self._site.holder,
-            claim_id="",
-            terms=terms(tool),
-        )
-
-    def _request(self, tool: Tool[Any, Any], identity: Identity | None, echo: str) -> Request:
-        policy: Policy = tool.policy
-        names = tool.key if isinstance(tool.key, tuple) else ()
-        return Request(
-            tool=tool.name,
-            key=b"" if identity is None else identity.key,
-            fingerprint=b"" if identity is None else identity.fingerprint,
-            holder=self._site.holder,
-            echo=echo,
-            key_names=", ".join(names) or "key",
-            looks=tool.postcondition_function is not None,
-            keyed=policy.key_policy is not None or tool.idempotent,
-            speaks_for_key=policy.speaks_for_key,
-            verifies=policy.verify == "always" and tool.postcondition_function is not None,
-            transacts=tool.same_transaction,
-            patience_s=policy.patience_s,
-            attempts_max=policy.attempts_max,
-            wait_s=policy.wait_s,
-            wait_max_s=policy.wait_max_s,
-        )
+        one = flow.call(request_of(tool, identity, holder=job.actor, echo=valid.echo))
+        return _Prepared(ready, self._limits.tallied(ready, one))
 
     def _prepare_check(self, arguments: str | bytes | Mapping[str, Any], context: Any) -> _Prepared | Observation:
         wanted = wanted_id(arguments)
@@ -280,8 +257,8 @@ class Core:
             return about(None, words)
         tool = self._known.get(row.tool)
         looks = tool is not None and tool.postcondition_function is not None
-        job = Job(tool=tool or _unregistered, effect_id=row.id, actor=self._site.holder, context=context)
-        return _Prepared(job, looking.checked(row, row.tool, looks=looks))
+        job = Job(tool=tool or UNREGISTERED, effect_id=row.id, actor=self._site.holder, context=context)
+        return _Prepared(job, looking.checked(row, row.tool, looks=looks, errors=job.tool.errors))
 
     def _effect(self, effect_id: str) -> Row | None:
         try:
@@ -306,8 +283,11 @@ class Core:
             explicit_key=f"{row.id}:{row.attempts}" if kind == "revoke" else row.id,
         )
         job = Job(tool=undo, effect_id=identity.id, actor=self._site.holder, values={}, context=context, task=row.task)
-        begin = replace(self._begin(undo, identity, job, "{}", "{}", None), undoes=Undoes(row.key, kind, row.attempts))
-        request = self._request(undo, identity, "{}")
+        asks = asks_of_undo(undo, self._limits)
+        begin = replace(
+            begin_of(job, identity, tenant=self._tenant, asks=asks), undoes=Undoes(row.key, kind, row.attempts)
+        )
+        request = request_of(undo, identity, holder=job.actor)
         if kind == "revoke":
             return _Prepared(replace(job, begin=begin), undoing.revoked(replace(request, keyed=True), row))
         return _Prepared(replace(job, begin=begin), undoing.compensated(request))

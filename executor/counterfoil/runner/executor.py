@@ -23,12 +23,13 @@ from counterfoil.runner.core import Core
 from counterfoil.runner.hearing import Called, heard
 from counterfoil.runner.incidents import close_incident
 from counterfoil.runner.resolve import resolve
+from counterfoil.runner.task import BlockingVerbs
 from counterfoil.runner.watch import INTERVAL_S, Told
 
 __all__ = ["Executor", "resolve"]
 
 
-class Executor(Core):
+class Executor(BlockingVerbs, Core):
     """Runs tools for a blocking program. Safe to share between threads.
 
     Example:
@@ -78,8 +79,8 @@ class Executor(Core):
                 tool, arguments, task=task, turn=turn, call_id=call_id, context=context, key=key, occurrence=occurrence
             )
             if isinstance(prepared, Observation):
-                return tell(prepared)
-            return tell(BlockingShell(self._site, prepared.job).run(prepared.flow))
+                return tell(self._site.messages.worded(prepared))
+            return tell(self._site.messages.worded(BlockingShell(self._site, prepared.job).run(prepared.flow)))
 
     def reconcile(self, *, limit: int = 100) -> Reconciled:
         """Look at what is due, settle what can be proven. It never sends. At most `limit` effects are looked at.

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from counterfoil.effect import Incident
 from counterfoil.errors import UsageError
+from counterfoil.failure import name_of
 from counterfoil.ledger.ledger import Ledger
 
 OnIncident: TypeAlias = Callable[[Incident], None]
@@ -30,8 +31,9 @@ def listener(on_incident: OnIncident | None) -> OnIncident | None:
     def tell(incident: Incident) -> None:
         try:
             on_incident(incident)
-        except Exception:  # noqa: BLE001 - a listener's own code runs here, and the incident is on record
-            _log.exception("on_incident failed at incident %d (%s)", incident.number, incident.kind)
+        except Exception as problem:  # noqa: BLE001 - a listener's own code runs here, and the incident is on record
+            kind = name_of(type(problem))  # its text and its trace may hold what is not for a log
+            _log.error("on_incident failed at incident %d (%s): %s", incident.number, incident.kind, kind)
 
     return tell
 

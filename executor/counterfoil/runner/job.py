@@ -21,8 +21,10 @@ from counterfoil.effect import (
 )
 from counterfoil.errors import Forbidden
 from counterfoil.failure import name_of, status_of
+from counterfoil.guard import Asks
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.backlog import Backlog
+from counterfoil.runner.messages import Messages
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.worker import Workers
 from counterfoil.tool import Tool
@@ -55,6 +57,7 @@ class Site:
     backlog: Backlog
     observer: Observer | None
     random: Random
+    messages: Messages
     see: Callable[[Row, str, Job], None]
 
 
@@ -71,6 +74,7 @@ class Job:
     task: str = ""
     turn: int | None = None
     call_id: str | None = None
+    asks: Asks | None = None
 
 
 def bare(found: Found[Any]) -> Found[None]:

@@ -17,6 +17,7 @@ from counterfoil.effect import (
     Unclear,
 )
 from counterfoil.observe import stored_value
+from counterfoil.runner.door import clean_look
 from counterfoil.runner.job import REASON_MAX, Job, Site, as_evidence, bare, of_failed_look
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, completed
@@ -67,8 +68,9 @@ class Looking:
             case Found() as found:
                 kept = stored(found.value, self.job.tool.policy.value_max_bytes)
                 look = replace(look, found=bare(found), value=kept)
-            case Unclear(reason, cause):
-                look = replace(look, unclear=str(reason)[:REASON_MAX] or "unclear", cause=cause)
+            case Unclear() as said:
+                clean = clean_look(said, self.job, self.site.messages)
+                look = replace(look, unclear=clean.reason[:REASON_MAX] or "unclear", cause=clean.cause)
             case Absent():
                 pass
             case _:

@@ -15,6 +15,7 @@ from counterfoil.changes import Push
 from counterfoil.clock import Clock
 from counterfoil.effect import MICROSECONDS, Lost, Row
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.failure import name_of
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.worker import Deadline, Running
 from counterfoil.steps import AttemptEnd
@@ -84,8 +85,9 @@ class Overruns:
             self._ledger.apply([push], patience_s=self._pause_s / 4)
         except LedgerUnavailable:
             _log.warning("the overrun of an attempt could not be recorded; it is tried again")
-        except Exception:  # noqa: BLE001 - a thread that died would push nobody any more
-            _log.exception("the overrun of an attempt could not be recorded; it is tried again")
+        except Exception as problem:  # noqa: BLE001 - a thread that died would push nobody any more
+            kind = name_of(type(problem))
+            _log.error("the overrun of an attempt could not be recorded (%s); it is tried again", kind)
         else:
             watched.pushes += 1
 

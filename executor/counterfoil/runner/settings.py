@@ -9,7 +9,9 @@ from typing import Any
 from counterfoil.changes import Terms
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import UsageError
+from counterfoil.ledger.guarding import EVERYBODY
 from counterfoil.policy import Policy
+from counterfoil.spec import check_alternatives
 from counterfoil.tool import Tool
 
 TURN_MAX = 2**31
@@ -29,12 +31,15 @@ def by_name(tools: Iterable[Tool[Any, Any]], secret: bytes | None) -> dict[str, 
         if one.policy.verify == "always" and one.postcondition_function is None:
             raise UsageError(f'{one.name} has verify="always" and no postcondition to look with: register one')
         named[one.name] = one
+    check_alternatives({name: one.errors for name, one in named.items()})
     return named
 
 
 def check_settings(tenant: object, secret: object, clock_margin_s: float, attempts_max: object) -> None:
     if not isinstance(tenant, str):
         raise UsageError("tenant= is text")
+    if tenant == EVERYBODY:
+        raise UsageError(f'tenant="{EVERYBODY}" stands for every tenant when a tool is paused: take another name')
     if secret is not None and (not isinstance(secret, bytes) or len(secret) < SECRET_MIN):
         raise UsageError(f"secret= takes at least {SECRET_MIN} random bytes that you keep")
     if not (math.isfinite(clock_margin_s) and clock_margin_s > 0):

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from counterfoil.arguments import Invalid
 from counterfoil.attempt import Effect, Gate, GateState, running
-from counterfoil.changes import Answer, Applied, Change, Declined, SettleClosed, SettleReturned
+from counterfoil.changes import Answer, Change, Declined, SettleClosed, SettleReturned
 from counterfoil.effect import (
     Found,
     Lost,
@@ -29,8 +29,11 @@ from counterfoil.effect import (
 )
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, explicit_chain, is_transport, name_of
+from counterfoil.guard import Sign
+from counterfoil.runner.door import let_in
+from counterfoil.runner.guarding import Guarding
 from counterfoil.runner.job import NO_ROW, bare, interrupt_of, invoke
-from counterfoil.runner.look import Looking
+from counterfoil.runner.signs import sign_of
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, Running, completed
 from counterfoil.settling import settling
@@ -46,7 +49,7 @@ from counterfoil.steps import (
 )
 
 
-class Shell(Looking):
+class Shell(Guarding):
     """What both shells share: the steps that only touch the ledger, and what runs inside a worker's thread."""
 
     def observe(self, moment: str, step: Step[Any]) -> None:
@@ -63,17 +66,30 @@ class Shell(Looking):
             return Started(Declined(None, FULL))
         deadline = Deadline(self.site.clock, self.job.tool.policy.timeout_s)
         if self.job.begin is None:
-            return Started(Applied(NO_ROW), deadline)
+            return self._start_reading(deadline)
         begin = replace(self.job.begin, claim_id=uuid.uuid4().hex, fresh=fresh)
         kept = False
         try:
             answer, interrupt = self.whole(begin)
-            if isinstance(answer, Declined) or not answer.row.open_attempts:
-                return Started(Declined(answer.row, getattr(answer, "guard", "over")), interrupt=interrupt)
+            if isinstance(answer, Declined):
+                return Started(answer, interrupt=interrupt)
+            if not answer.row.open_attempts:
+                return Started(Declined(answer.row, "over"), interrupt=interrupt)
+            self.admitted = answer.admitted or self.admitted
             kept = interrupt is None
             return Started(answer, deadline, interrupt)
         finally:
             if not kept:
+                self.site.attempts.release()
+
+    def _start_reading(self, deadline: Deadline) -> Started:
+        """Begin an attempt of a read-only tool; a place that is not used is given back."""
+        started: Started | None = None
+        try:
+            started = self.start_reading(deadline)
+            return started
+        finally:
+            if started is None or isinstance(started.answer, Declined):
                 self.site.attempts.release()
 
     def write(self, change: Change) -> Answer:
@@ -171,7 +187,7 @@ class Shell(Looking):
             # The function swallowed DeadlinePassed and made up a result: nothing has passed the gate.
             return AttemptEnd(NeverSent("the deadline passed before sending", retryable=False))
         kept = stored(value, self.job.tool.policy.value_max_bytes)
-        end = AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate))
+        end = AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate), sign=Sign.ANSWER)
         return self._of_revoke(end, value) if self.job.tool.undo_kind == "revoke" else end
 
     def _of_revoke(self, end: AttemptEnd, value: Any) -> AttemptEnd:
@@ -194,10 +210,12 @@ class Shell(Looking):
         outcome = classify(problem, sends=self.job.tool.sends, rejects=self.job.tool.rejects, gate=state)
         if isinstance(outcome, Refused) and state is GateState.SHUT and self.job.tool.sends == "marked":
             outcome = replace(outcome, status=None)  # refused before the mark: the provider has said nothing to the key
+        end = let_in(outcome, problem, self.job, self.site.messages)
         seen = isinstance(outcome, Refused) and outcome.status is not None
         seen |= isinstance(outcome, Lost) and (state is not GateState.SHUT or is_transport(problem))
         unread = self._key_unused(gate)
-        return AttemptEnd(outcome, key_unused=seen and unread, key_unread=unread, interrupt=interrupt_of(problem))
+        sign, interrupt = sign_of(problem, outcome), interrupt_of(problem)
+        return replace(end, key_unused=seen and unread, key_unread=unread, sign=sign, interrupt=interrupt)
 
     def _key_unused(self, gate: Gate) -> bool:
         return self.job.tool.policy.key_policy is not None and not gate.key_read
@@ -229,7 +247,8 @@ class Shell(Looking):
         if step.row is not NO_ROW:
             self.push(one)
         reason = "cancelled" if interrupt is not None else "no answer by the deadline"
-        return AttemptEnd(Lost(reason, overrun=True), interrupt=interrupt)
+        sign = Sign.FAULT if interrupt is None else Sign.NOTHING
+        return AttemptEnd(Lost(reason, overrun=True), sign=sign, interrupt=interrupt)
 
     def push(self, one: Running) -> None:
         """See that the last possible send moves on now."""

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Final
 from counterfoil.attempt import Gate, GateState, running
 from counterfoil.changes import Applied, Begin, Declined, Reading, SettleClosed, SettleReturned
 from counterfoil.effect import Lost, NeverSent, Proof, Refused, Returned, Row, Verdict
-from counterfoil.errors import LedgerUnavailable
+from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.failure import classify, name_of
+from counterfoil.ledger.guarding import GuardRefuses
 from counterfoil.ledger.joint import Joint, Undone
 from counterfoil.ledger.transaction import PATIENCE_S, Busy
+from counterfoil.runner.door import let_in
 from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, completed
 from counterfoil.settling import settling
@@ -179,10 +181,15 @@ class _Joined:
             joint = self._shell.site.ledger.joint(self._begin, wait_s=self._wait_s, timeout_s=self._timeout_s)
         except Busy:
             return Transacted(Declined(self._presumed(), BUSY))
+        except UsageError as mistake:  # two budgets for one task: the developer hears of it
+            return Transacted(Declined(None, "mistake"), interrupt=mistake)
+        except GuardRefuses as refused:
+            return Transacted(self._shell.site.ledger.refused(self._begin, refused.blocked))
         try:
             if isinstance(joint.answer, Declined):
                 return Transacted(joint.answer)
             row = joint.answer.row
+            self._shell.admitted = joint.answer.admitted
             end, interrupt = self._function_ended(joint, row)
             undone = Undone("the function did not return")
             if isinstance(end.outcome, Returned):
@@ -211,7 +218,7 @@ class _Joined:
                 assert job.values is not None
                 value = completed(job.tool.function(effect, **job.values))
         except BaseException as problem:  # noqa: BLE001 - whatever a tool raises becomes an outcome
-            end = AttemptEnd(self._outcome(problem))
+            end = let_in(self._outcome(problem), problem, job, self._shell.site.messages)
             if not isinstance(problem, (Exception, asyncio.CancelledError)):
                 interrupt = problem
         else:

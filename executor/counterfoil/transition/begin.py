@@ -38,7 +38,8 @@ def new_row(begin: Begin, provider_key: str, reading: Reading) -> Row:
         undo_through=0 if begin.undoes is None else begin.undoes.through,
         version=0,
     )
-    return replace(blank, **_attempt(blank, begin, terms, reading), version=1, updated_at=now, now=now)
+    columns = _attempt(blank, begin, terms, reading) | _cost(begin)
+    return replace(blank, **columns, version=1, updated_at=now, now=now)
 
 
 def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decision | Repeated | Refusal:
@@ -62,7 +63,7 @@ def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decis
             columns = _attempt(row, begin, begin.terms, reading)
             columns |= {"arguments": begin.arguments, "echo": begin.echo, "task": begin.task}
             columns |= {"fingerprint": begin.fingerprint, "canonical_version": begin.canonical_version}
-            columns |= _renewed_key(row, reading)
+            columns |= _renewed_key(row, reading) | _cost(begin)
             permission = row.proof or Proof.NEVER_SENT
         case _:
             assert_never(row.verdict)
@@ -70,6 +71,12 @@ def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decis
     if changed:
         detail["arguments_before"] = row.echo
     return Decision(columns, "begun", row.attempts + 1, begin.holder, detail | _call(begin))
+
+
+def _cost(begin: Begin) -> dict[str, Any]:
+    """What is held for the effect from its begin on: only a begin from no effect reserves (protocol F21)."""
+    unit, amount = begin.asks.cost if begin.asks is not None and begin.asks.cost is not None else (None, 0)
+    return {"cost_unit": unit, "cost_amount": amount, "cost_held": amount, "cost_charged": 0}
 
 
 def _call(begin: Begin) -> dict[str, Any]:

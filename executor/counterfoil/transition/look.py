@@ -18,13 +18,16 @@ def found(row: Row, change: SettleLook, reading: Reading) -> Decision:
     seen = change.found
     assert seen is not None
     added = tuple(name for name in seen.references if name not in row.references)
-    columns: dict[str, Any] = {"references": (*row.references, *added), "looks": row.looks + 1, "revoke_by": None}
+    columns: dict[str, Any] = {"references": (*row.references, *added), "looks": row.looks + 1}
     detail: dict[str, Any] = {"proof": str(Proof.FOUND), "count": seen.count, "complete": seen.complete}
-    detail |= {"references": list(seen.references), "asked_at": change.asked_at, "code": change.code}
-    if row.proof is Proof.REVOKED and row.revoked_at is not None and change.asked_at <= row.revoked_at:
+    detail |= {"references": list(seen.references), "asked_at": change.asked_at, "code": _told(change, row.count)}
+    if change.ends_revoke:
+        columns["revoke_by"] = None
+    elif row.revoked_at is not None and change.asked_at <= row.revoked_at:
+        # It saw an attempt that the revoke has named, and so has undone: no attempt begins while a revoke is unknown.
         return Decision({"looks": row.looks + 1}, "found_before_revoke", 0, change.actor, detail)
     if row.verdict is not Verdict.EFFECT_APPLIED:
-        columns |= latched(row, Proof.FOUND, 0, reading) | value_columns(change.value) | {"code": change.code}
+        columns |= latched(row, Proof.FOUND, 0, reading) | value_columns(change.value) | {"code": detail["code"]}
         columns |= {"count": seen.count, "complete": seen.complete}
         incidents = late(row, row.attempts) if row.verdict is Verdict.NO_EFFECT else ()
         return Decision(columns, "found", 0, change.actor, detail, incidents + _shape(seen.count, seen.complete))
@@ -34,6 +37,17 @@ def found(row: Row, change: SettleLook, reading: Reading) -> Decision:
     columns |= value_columns(change.value) if completed or (row.value is None and row.value_digest is None) else {}
     columns |= {"look_at": after_settling(replace(row, verified=True), reading.now)}
     return Decision(columns, "found", 0, change.actor, detail, _shape(count, True) if count > row.count else ())
+
+
+def _told(change: SettleLook, counted: int) -> str:
+    """The code that a model is told of what was found."""
+    seen = change.found
+    assert seen is not None
+    if max(seen.count, counted) > 1:
+        return "applied_more_than_once"
+    if not seen.complete:
+        return "incomplete"
+    return change.code if change.value is None or change.value.text is not None else "value_not_stored"
 
 
 def _shape(count: int, complete: bool) -> tuple[tuple[str, Mapping[str, Any]], ...]:
@@ -56,7 +70,7 @@ def absent(row: Row, change: SettleLook, reading: Reading) -> Decision:
     columns = {
         "verdict": Verdict.NO_EFFECT,
         "proof": Proof.ABSENT_AFTER_GRACE,
-        "code": "absent",
+        "code": "unavailable",
         "reason": None,
         "open_attempts": 0,
         "settled_attempt": 0,
@@ -66,7 +80,7 @@ def absent(row: Row, change: SettleLook, reading: Reading) -> Decision:
         "looks": row.looks + 1,
         "look_at": after_settling(settled, reading.now),
     }
-    detail |= {"proof": str(Proof.ABSENT_AFTER_GRACE), "absent_from": row.absent_from, "code": "absent"}
+    detail |= {"proof": str(Proof.ABSENT_AFTER_GRACE), "absent_from": row.absent_from, "code": "unavailable"}
     return Decision(columns, "absent", 0, change.actor, detail)
 
 
@@ -81,6 +95,7 @@ def _looked(row: Row, change: SettleLook, reading: Reading, detail: Mapping[str,
     if row.verdict is Verdict.EFFECT_UNKNOWN:
         columns: dict[str, Any] = {"looks": looks, "look_at": next_look(replace(row, looks=looks), reading)}
         columns["code"] = change.cause or "effect_unknown"
+        detail = {**detail, "code": columns["code"]}
     else:
         verified = row.verified and not change.verifies
         columns = {"looks": looks, "verified": verified}

@@ -10,6 +10,7 @@ from typing import Any
 
 from counterfoil.changes import Push, Reading, SettleClosed, SettleLost, SettleReturned
 from counterfoil.effect import BITS, Proof, Row, Verdict, bit
+from counterfoil.guard import Sign
 from counterfoil.transition.clocks import boot_columns, is_over
 from counterfoil.transition.decision import Decision, Refusal, Repeated
 from counterfoil.transition.schedule import after_settling, next_look
@@ -25,7 +26,7 @@ SPEAKING_STATUSES = frozenset({402})
 def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | Repeated | Refusal:
     attempt, names = change.attempt, () if change.reference is None else (change.reference,)
     added = tuple(name for name in names if name not in row.references)
-    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code, **_unused(change)}
+    detail: dict[str, Any] = {"proof": str(change.proof), "code": change.code, **_noted(change)}
     if change.proof is Proof.SAME_TRANSACTION and not _is_present(row, attempt):
         return Refusal("fence")
     if names:
@@ -45,6 +46,7 @@ def returned(row: Row, change: SettleReturned, reading: Reading) -> Decision | R
         columns |= value_columns(change.value) if row.value is None or not row.complete else {}
         return Decision(columns, "returned_again", attempt, change.actor, detail)
     columns["count"] = row.count + 1
+    detail["code"] = "applied_more_than_once"
     more = ("applied_more_than_once", {"count": row.count + 1, "attempt": attempt, "certain": True})
     return Decision(columns, "returned_again", attempt, change.actor, detail, (more,))
 
@@ -62,7 +64,7 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
     attempt, mine = change.attempt, bit(change.attempt)
     if row.verdict is Verdict.EFFECT_APPLIED:
         return Refusal("applied")
-    detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason, **_unused(change)}
+    detail = {"proof": str(change.proof), "code": change.code, "reason": change.reason, **_said(change)}
     if not _is_open(row, attempt):
         if row.settled_attempt == attempt and row.proof == change.proof:
             return Repeated()
@@ -76,7 +78,8 @@ def closed(row: Row, change: SettleClosed, reading: Reading) -> Decision | Repea
         columns["lease_until"] = lease_ended
     if left:
         columns["look_at"] = next_look(replace(row, lease_until=columns.get("lease_until", row.lease_until)), reading)
-        return Decision(columns, "closed", attempt, change.actor, detail | {"open": left.bit_count()})
+        told = {"code": "effect_unknown", "answered": change.code}  # what is told is about the effect, not the attempt
+        return Decision(columns, "closed", attempt, change.actor, detail | told | {"open": left.bit_count()})
     columns |= {
         "verdict": Verdict.NO_EFFECT,
         "proof": change.proof,
@@ -118,12 +121,17 @@ def lost(row: Row, change: SettleLost, reading: Reading) -> Decision | Repeated 
     if change.key_unread:
         columns["keyed"] = False
     return Decision(
-        columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code, **_unused(change)}
+        columns, "lost", change.attempt, change.actor, {"reason": change.reason, "code": change.code, **_said(change)}
     )
 
 
-def _unused(change: SettleReturned | SettleClosed | SettleLost) -> dict[str, bool]:
-    return {"key_unused": True} if change.key_unused else {}
+def _said(change: SettleClosed | SettleLost) -> dict[str, Any]:
+    return _noted(change) | ({} if change.account is None else {"error": dict(change.account)})
+
+
+def _noted(change: SettleReturned | SettleClosed | SettleLost) -> dict[str, Any]:
+    fault = change.health is not None and change.health.sign is Sign.FAULT
+    return {name: True for name, seen in (("key_unused", change.key_unused), ("fault", fault)) if seen}
 
 
 def pushed(row: Row, change: Push, reading: Reading) -> Decision | Repeated | Refusal:

@@ -28,7 +28,7 @@ def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Repeated
             columns = latched(row, Proof.OPERATOR, 0, reading) | value_columns(change.value)
             columns |= {"claim_id": change.claim_id, "code": "resolved", "count": max(1, row.count)}
             incidents = late(row, row.attempts) if row.verdict is Verdict.NO_EFFECT else ()
-            return Decision(columns, "resolved", 0, change.by, detail, incidents)
+            return Decision(columns, "resolved", 0, change.by, detail | {"code": "replayed"}, incidents)
         case Verdict.NO_EFFECT:
             if row.verdict is not Verdict.EFFECT_UNKNOWN:
                 return Refusal(str(row.verdict))
@@ -46,7 +46,7 @@ def resolved(row: Row, change: Resolve, reading: Reading) -> Decision | Repeated
                 "conditional_at": settled.conditional_at,
                 "look_at": after_settling(settled, reading.now),
             }
-            return Decision(columns, "resolved", 0, change.by, detail)
+            return Decision(columns, "resolved", 0, change.by, detail | {"code": "unavailable"})
         case Verdict.EFFECT_UNKNOWN:
             return Refusal("effect_unknown")
         case _:

@@ -1,4 +1,7 @@
-"""The ledger: effects, what they refer to, the entries that explain them, sightings, incidents, and notes on tools."""
+"""The ledger: effects, what they refer to, the entries that explain them, sightings, incidents, notes on tools.
+
+And what the guards count: the budgets of tasks, and what fails again and again.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,16 @@ def upgrade() -> None:
     entries()
     incidents()
     references()
+    repeats()
     sightings()
+    task_entries()
+    tasks()
     tools()
 
 
 def downgrade() -> None:
-    for table in ("tools", "sightings", "references", "incidents", "entries", "effects"):
+    guards = ("tools", "tasks", "task_entries", "repeats")
+    for table in (*guards, "sightings", "references", "incidents", "entries", "effects"):
         op.drop_table(table)
 
 
@@ -136,6 +143,10 @@ def seen() -> list[sa.Column[object]]:
         sa.Column("revoked_through", sa.Integer(), nullable=False),
         sa.Column("revoked_at", sa.BigInteger()),
         sa.Column("undone_by", sa.String(64)),
+        sa.Column("cost_unit", sa.String(16)),
+        sa.Column("cost_amount", sa.BigInteger(), nullable=False),
+        sa.Column("cost_held", sa.BigInteger(), nullable=False),
+        sa.Column("cost_charged", sa.BigInteger(), nullable=False),
         sa.Column("begun_at", sa.BigInteger(), nullable=False),
         sa.Column("unknown_since", sa.BigInteger(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
@@ -166,6 +177,7 @@ def incidents() -> None:
         sa.Column("effect_id", sa.String(64)),
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("tool", sa.String(64), nullable=False),
+        sa.Column("task", sa.Text(), nullable=False),
         sa.Column("kind", sa.String(64), nullable=False),
         sa.Column("detail", sa.JSON(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
@@ -209,5 +221,68 @@ def tools() -> None:
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("tool", sa.String(64), nullable=False),
         sa.Column("keys_distrusted_at", sa.BigInteger()),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("opened_at", sa.BigInteger()),
+        sa.Column("probe_claim", sa.String(32)),
+        sa.Column("probe_until", sa.BigInteger()),
+        sa.Column("paused_at", sa.BigInteger()),
+        sa.Column("paused_by", sa.Text()),
+        sa.Column("paused_why", sa.Text()),
         sa.PrimaryKeyConstraint("tenant", "tool", name=op.f("pk_tools")),
+    )
+
+
+def tasks() -> None:
+    op.create_table(
+        "tasks",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("task", sa.Text(), nullable=False),
+        sa.Column("budget", sa.JSON()),
+        sa.Column("budget_of", sa.String(8)),
+        sa.Column("turn", sa.Integer()),
+        sa.Column("calls", sa.Integer(), nullable=False),
+        sa.Column("turn_calls", sa.Integer(), nullable=False),
+        sa.Column("tool_calls", sa.JSON(), nullable=False),
+        sa.Column("reserved", sa.JSON(), nullable=False),
+        sa.Column("spent", sa.JSON(), nullable=False),
+        sa.Column("told", sa.JSON(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "task", name=op.f("pk_tasks")),
+    )
+
+
+def task_entries() -> None:
+    op.create_table(
+        "task_entries",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("task", sa.Text(), nullable=False),
+        sa.Column("seq", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.Column("event", sa.String(16), nullable=False),
+        sa.Column("unit", sa.String(16), nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("reserved", sa.BigInteger(), nullable=False),
+        sa.Column("spent", sa.BigInteger(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "task", "seq", name=op.f("pk_task_entries")),
+    )
+
+
+def repeats() -> None:
+    op.create_table(
+        "repeats",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("task", sa.Text(), nullable=False),
+        sa.Column("turn", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("tool", sa.String(64), nullable=False),
+        sa.Column("similar", sa.LargeBinary(32), nullable=False),
+        sa.Column("wrong", sa.Integer(), nullable=False),
+        sa.Column("passing", sa.Integer(), nullable=False),
+        sa.Column("same", sa.Integer(), nullable=False),
+        sa.Column("answer", sa.String(64)),
+        sa.Column("blocked", sa.Integer(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "task", "turn", "tool", "similar", name=op.f("pk_repeats")),
     )

@@ -16,6 +16,7 @@ from provider import Answer, Provider
 
 from counterfoil import (
     AsyncExecutor,
+    Budget,
     Clock,
     Content,
     Effect,
@@ -94,6 +95,11 @@ class House:
             return {"payment": _id(_post(provider, order, order, amount, note))}
 
         return create_payment
+
+    def give(self, budget: Budget) -> None:
+        """The task of the conversation gets a budget."""
+        with self.executor() as executor:
+            executor.task(TASK, budget=budget)
 
     def reconcile(self) -> None:
         """Another process looks at what is due, much later."""

@@ -41,6 +41,8 @@ def play(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, *,
     """Play it to its end, and count at the provider once nothing is under way."""
     house = House(ledger, provider, real_time=scenario.real_time)
     scenario.faults(provider)
+    if scenario.budget is not None and not stock:
+        house.give(scenario.budget)
     pending = None
     if scenario.interrupted == "killed":
         _killed(scenario, driver, house, stock)

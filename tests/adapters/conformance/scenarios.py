@@ -15,6 +15,8 @@ from adapters.conformance.house import House
 from adapters.conformance.model import THE_EFFECT, Call, Turn
 from provider import Provider
 
+from counterfoil import Budget
+
 Heard = tuple[tuple[str, ...], ...]
 
 
@@ -34,6 +36,7 @@ class Scenario:
     faults: Callable[[Provider], None] = lambda _: None
     stop: str | None = None
     interrupted: Literal["killed", "cancelled"] | None = None
+    budget: Budget | None = None
     real_time: bool = False
 
 
@@ -90,7 +93,8 @@ DECLINED: Final = (
 )
 CONFLICT: Final = (
     "create_payment had no effect (code: key_conflict).\n"
-    "Reason: The same order was used before with other arguments; nothing was sent or changed.\n"
+    "Reason: The same order was used before with other arguments; nothing was sent or changed. "
+    "amount was 10, now 12.\n"
     'Rejected arguments: {"order":"A-1","amount":12}\n'
     "Next action: Use another order only if a separate one is really wanted."
 )
@@ -232,6 +236,16 @@ SCENARIOS: Final = (
         heard=((OK,), (CONFLICT,)),
         effects=1,
         sends=1,
+    ),
+    Scenario(
+        name="budget-stop",
+        says="the task has a budget of one call, and the model asks for two payments",
+        turns=(turn(pays()), turn(pays("A-2"))),
+        heard=((OK,),),
+        effects=1,
+        sends=1,
+        stop="budget_exhausted",
+        budget=Budget(calls_per_task=1),
     ),
     Scenario(
         name="unknown-then-settled",

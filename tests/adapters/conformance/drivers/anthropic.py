@@ -28,7 +28,7 @@ class Anthropic:
     ) -> Ended:
         said = [ASK, *([] if pending is None else [{"role": "assistant", "content": _blocks(pending)}])]
         response: Any = said[-1]
-        async with house.async_executor() as executor, Wire(model, _told, _response).asynchronous() as http:
+        async with house.async_executor() as executor, Wire(model, told_in, as_response).asynchronous() as http:
             client = sdk.AsyncAnthropic(api_key="stub", http_client=http)
             tools: Any = anthropic.tools(executor)
             for turn in range(1, 20):
@@ -46,7 +46,7 @@ class Anthropic:
             """Pay one order. Use it when the customer has confirmed the amount."""
             return str(await asyncio.to_thread(pay, order, amount, note))
 
-        async with Wire(model, _told, _response, pending).asynchronous() as http:
+        async with Wire(model, told_in, as_response, pending).asynchronous() as http:
             client = sdk.AsyncAnthropic(api_key="stub", http_client=http)
             tool = sdk.beta_async_tool(create_payment)
             runner = client.beta.messages.tool_runner(model="stub", max_tokens=99, messages=[ASK], tools=[tool])  # type: ignore[list-item]
@@ -68,7 +68,7 @@ class AnthropicBlocking:
     def _converse(self, house: House, model: Model, task: str, pending: tuple[Call, ...] | None) -> Ended:
         said = [ASK, *([] if pending is None else [{"role": "assistant", "content": _blocks(pending)}])]
         response: Any = said[-1]
-        with house.executor() as executor, Wire(model, _told, _response).blocking() as http:
+        with house.executor() as executor, Wire(model, told_in, as_response).blocking() as http:
             client = sdk.Anthropic(api_key="stub", http_client=http)
             tools: Any = anthropic.tools(executor)
             for turn in range(1, 20):
@@ -89,7 +89,7 @@ class AnthropicBlocking:
             """Pay one order. Use it when the customer has confirmed the amount."""
             return str(pay(order, amount, note))
 
-        with Wire(model, _told, _response, pending).blocking() as http:
+        with Wire(model, told_in, as_response, pending).blocking() as http:
             client = sdk.Anthropic(api_key="stub", http_client=http)
             tool = sdk.beta_tool(create_payment)
             client.beta.messages.tool_runner(
@@ -103,7 +103,7 @@ class AnthropicBlocking:
 # ---------------------------------------------------------------- the form of the API
 
 
-def _told(request: dict[str, Any]) -> list[Told]:
+def told_in(request: dict[str, Any]) -> list[Told]:
     content = request["messages"][-1]["content"]
     results = [one for one in content if one["type"] == "tool_result"] if isinstance(content, list) else []
     return [Told(_text(one["content"]), one.get("is_error", False)) for one in results]
@@ -118,7 +118,7 @@ def _blocks(calls: tuple[Call, ...]) -> list[dict[str, Any]]:
     return made or [{"type": "text", "text": "Done."}]
 
 
-def _response(calls: tuple[Call, ...]) -> dict[str, Any]:
+def as_response(calls: tuple[Call, ...]) -> dict[str, Any]:
     return {
         "id": "m",
         "type": "message",

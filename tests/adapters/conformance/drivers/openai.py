@@ -29,7 +29,7 @@ class OpenAI:
     ) -> Ended:
         said = [ASK, *map(_item, pending or ())]
         response: Any = {"output": said[1:]}
-        async with house.async_executor() as executor, Wire(model, _told_items, _response).asynchronous() as http:
+        async with house.async_executor() as executor, Wire(model, told_items, as_response).asynchronous() as http:
             client = sdk.AsyncOpenAI(api_key="stub", http_client=http)
             for turn in range(1, 20):
                 if turn > 1 or pending is None:
@@ -44,7 +44,7 @@ class OpenAI:
     async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
         said = [ASK, *map(_item, pending or ())]
         calls: list[Any] = said[1:]
-        async with Wire(model, _told_items, _response).asynchronous() as http:
+        async with Wire(model, told_items, as_response).asynchronous() as http:
             client = sdk.AsyncOpenAI(api_key="stub", http_client=http)
             while True:
                 for one in calls:
@@ -72,7 +72,7 @@ class OpenAIChat:
     def _converse(self, house: House, model: Model, task: str, pending: tuple[Call, ...] | None) -> Ended:
         said = [ASK, *([] if pending is None else [_message(pending)])]
         message: Any = said[-1]
-        with house.executor() as executor, Wire(model, _told_messages, _completion).blocking() as http:
+        with house.executor() as executor, Wire(model, told_messages, as_completion).blocking() as http:
             client = sdk.OpenAI(api_key="stub", http_client=http)
             for turn in range(1, 20):
                 if turn > 1 or pending is None:
@@ -94,7 +94,7 @@ class OpenAIChat:
 
     def _stock(self, pay: Pay, model: Model, pending: tuple[Call, ...] | None) -> None:
         said = [ASK, *([] if pending is None else [_message(pending)])]
-        with Wire(model, _told_messages, _completion).blocking() as http:
+        with Wire(model, told_messages, as_completion).blocking() as http:
             client = sdk.OpenAI(api_key="stub", http_client=http)
             while True:
                 for one in said[-1].get("tool_calls", ()):
@@ -117,7 +117,7 @@ def _result(pay: Pay, arguments: str) -> str:
 # ---------------------------------------------------------------- the forms of the two APIs
 
 
-def _told_items(request: dict[str, Any]) -> list[Told]:
+def told_items(request: dict[str, Any]) -> list[Told]:
     told: list[Told] = []
     for one in request["input"]:
         if one.get("type") == "function_call_output":
@@ -143,7 +143,7 @@ def _with_nulls(call: Call) -> dict[str, Any]:
     return {"note": None, **call.arguments} if call.name == "create_payment" else call.arguments
 
 
-def _response(calls: tuple[Call, ...]) -> dict[str, Any]:
+def as_response(calls: tuple[Call, ...]) -> dict[str, Any]:
     text = {"type": "output_text", "text": "Done.", "annotations": []}
     last = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
     return {
@@ -159,7 +159,7 @@ def _response(calls: tuple[Call, ...]) -> dict[str, Any]:
     }
 
 
-def _told_messages(request: dict[str, Any]) -> list[Told]:
+def told_messages(request: dict[str, Any]) -> list[Told]:
     told: list[Told] = []
     for one in request["messages"]:
         if one["role"] == "tool":
@@ -177,6 +177,6 @@ def _message(calls: tuple[Call, ...]) -> dict[str, Any]:
     return {"role": "assistant", "content": None if made else "Done."} | ({"tool_calls": made} if made else {})
 
 
-def _completion(calls: tuple[Call, ...]) -> dict[str, Any]:
+def as_completion(calls: tuple[Call, ...]) -> dict[str, Any]:
     choice = {"index": 0, "finish_reason": "tool_calls" if calls else "stop", "message": _message(calls)}
     return {"id": "c", "object": "chat.completion", "created": 0, "model": "stub", "choices": [choice]}

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from adapters.conformance.driver import Ended
-from adapters.conformance.drivers.openai import _response, _told_items
+from adapters.conformance.drivers.openai import as_response, told_items
 from adapters.conformance.drivers.wire import Wire
 from adapters.conformance.house import House, Pay
 from adapters.conformance.model import Call, Model
@@ -28,7 +28,7 @@ class OpenAIAgents:
     ) -> Ended:
         async with (
             house.async_executor() as executor,
-            Wire(model, _told_items, _response, pending).asynchronous() as http,
+            Wire(model, told_items, as_response, pending).asynchronous() as http,
         ):
             agent = Agent("clerk", model=over(http), tools=list(tools(executor)), tool_use_behavior=until_stopped)
             ended = await Runner.run(agent, "Pay order A-1.", run_config=_config(task))
@@ -40,7 +40,7 @@ class OpenAIAgents:
             """Pay one order. Use it when the customer has confirmed the amount."""
             return await asyncio.to_thread(pay, order, amount, note or "")
 
-        async with Wire(model, _told_items, _response, pending).asynchronous() as http:
+        async with Wire(model, told_items, as_response, pending).asynchronous() as http:
             agent = Agent("clerk", model=over(http), tools=[create_payment])
             await Runner.run(agent, "Pay order A-1.", run_config=_config("stock"))
 

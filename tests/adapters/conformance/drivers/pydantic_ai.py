@@ -37,7 +37,7 @@ class PydanticAI:
         self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
     ) -> Ended:
         async with house.async_executor() as executor:
-            agent = Agent(_model(model), toolsets=[ExecutorToolset(executor)], retries=RETRIES)
+            agent = Agent(model_of(model), toolsets=[ExecutorToolset(executor)], retries=RETRIES)
             try:
                 await _run(agent, pending, conversation_id=task)
             except RunStopped as stopped:
@@ -45,7 +45,7 @@ class PydanticAI:
         return Ended()
 
     async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
-        agent = Agent(_model(model), retries=RETRIES)
+        agent = Agent(model_of(model), retries=RETRIES)
 
         @agent.tool_plain
         async def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:
@@ -69,7 +69,7 @@ async def _run(agent: Agent[None, str], pending: tuple[Call, ...] | None, **more
     await agent.run(message_history=history, **more)
 
 
-def _model(model: Model) -> FunctionModel:
+def model_of(model: Model) -> FunctionModel:
     async def respond(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         return ModelResponse(parts=_parts(model.reply(_told(messages))))
 
@@ -85,7 +85,9 @@ def _told(messages: list[ModelMessage]) -> list[Told]:
     told = []
     for part in messages[-1].parts:
         if isinstance(part, ToolReturnPart):
-            told.append(Told(part.model_response_str(wrap_if_error=False), part.outcome != "success"))
+            # "retried" asks the model for another try: no text of the suite begins so.
+            asks = "" if part.outcome in ("success", "failed") else f"{part.outcome}: "
+            told.append(Told(asks + part.model_response_str(wrap_if_error=False), part.outcome != "success"))
         elif isinstance(part, RetryPromptPart):
             told.append(Told(part.model_response(), True))
     return told

@@ -1,0 +1,316 @@
+"""The guards before the ledger: every statement that asks them, counts for them, or pauses a tool.
+
+`admit` runs in the transaction of a begin, after the effect's row was written; a refusal rolls all of that back
+(`GuardRefuses`), so that it occupies no key and uses up nothing. Rows are locked in one order: effect, task, tool,
+repeats. What is decided is decided by `guard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from counterfoil.effect import Row
+from counterfoil.guard import breaker, budget, loop
+from counterfoil.guard.asking import Admitted, Asks, Blocked
+from counterfoil.guard.breaker import Circuit, Health, Sign
+from counterfoil.guard.budget import Account, Budget
+from counterfoil.guard.loop import End, Repeats
+from counterfoil.ledger import accounts, notices
+from counterfoil.ledger.schema import repeats, tools
+from counterfoil.text import storable
+
+T = TypeVar("T")
+
+# The tenant whose pause holds for everybody; no executor may have it.
+EVERYBODY: Final = "*"
+OPENED: Final = "breaker_opened"
+_TOOL: Final = b""
+
+
+class GuardRefuses(Exception):
+    """A guard refuses the attempt: what was written for it must be rolled back."""
+
+    def __init__(self, blocked: Blocked) -> None:
+        super().__init__(blocked.code)
+        self.blocked = blocked
+
+
+class Read(Protocol):
+    """Asks a question outside any transaction."""
+
+    def __call__(self, question: Callable[[sa.Connection], T], /) -> T: ...
+
+
+class Write(Protocol):
+    """Runs some work in one transaction of the ledger's own."""
+
+    def __call__(self, work: Callable[[sa.Connection], T], /) -> T: ...
+
+
+def admit(connection: sa.Connection, asks: Asks, claim: str, now: int, *, begun: Row | None) -> Admitted:
+    """Let one attempt through, and count it. `begun`: the effect's row with what the begin has written.
+
+    Raises:
+        GuardRefuses: a guard is against it. With `asks.enforce` False only a pause is; the others are noted.
+        UsageError: the task has another budget.
+    """
+    tool = _tool(connection, asks)
+    if tool["paused"]:
+        raise GuardRefuses(Blocked("paused"))
+    # From unknown a resend takes the same money that is held already.
+    cost = asks.cost if begun is None or begun.open_attempts.bit_count() == 1 else None
+    account = accounts.locked(connection, asks, now)
+    circuit, mine, of_tool = tool["circuit"], loop.NONE, loop.NONE
+    if asks.task and asks.similar is not None:
+        mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+    for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
+        _heed(connection, asks, blocked, now)
+    if account is not None and not asks.enforce:
+        account = accounts.locked(connection, asks, now)  # what was noted just now stands in it
+    if account is not None:
+        account = budget.admitted(account, asks.tool, asks.turn, cost)
+        accounts.write(connection, asks, account, now)
+        if begun is not None and cost is not None:
+            accounts.reserve(connection, begun, account)
+    if asks.breaker is not None and circuit.opened_at is not None:
+        circuit = _tool(connection, asks, lock=True)["circuit"]
+        wait_us = breaker.wait_us(circuit, asks.breaker, now)
+        _heed(connection, asks, Blocked("breaker_open", wait_us=wait_us) if wait_us else None, now)
+        if circuit.opened_at is not None and not wait_us:
+            circuit = breaker.probing(circuit, claim, now + asks.lease_us)
+            _set_circuit(connection, asks.tenant, asks.tool, circuit)
+    return Admitted(mine, circuit)
+
+
+def _by_budget(account: Account | None, asks: Asks, cost: tuple[str, int] | None) -> Blocked | None:
+    hit = None if account is None else budget.over(account, asks.tool, asks.turn, cost)
+    if hit is None:
+        return None
+    return Blocked("budget_exhausted", hit.cap, hit.limit, hit.used, hit.wanted, hit.unit)
+
+
+def _by_loop(mine: Repeats, of_tool: Repeats, asks: Asks) -> Blocked | None:
+    hit = None if asks.loop is None else loop.limit_hit(mine, of_tool, asks.loop)
+    return None if hit is None else Blocked("repeated_call", *hit)
+
+
+def _heed(connection: sa.Connection, asks: Asks, blocked: Blocked | None, now: int) -> None:
+    if blocked is None:
+        return
+    if asks.enforce:
+        raise GuardRefuses(blocked)
+    told(connection, asks, blocked, now)
+
+
+def told(connection: sa.Connection, asks: Asks, blocked: Blocked, now: int) -> Blocked:
+    """Count a refusal, and raise an incident when its cap is hit for the first time; whether the model must stop."""
+    match blocked.code:
+        case "budget_exhausted":
+            account = accounts.locked(connection, asks, now)
+            if account is not None and blocked.cap not in account.told:
+                accounts.write(connection, asks, replace(account, told=(*account.told, blocked.cap)), now)
+                _incident(connection, asks, blocked, now)
+        case "repeated_call" if asks.similar is not None:
+            similar = _TOOL if blocked.cap == "tool_failures" else asks.similar
+            before = _counted(connection, asks, similar, lock=True)
+            after = replace(before, blocked=before.blocked + 1)
+            _set_counted(connection, asks, similar, after, now)
+            if not before.blocked:
+                _incident(connection, asks, blocked, now)
+            return replace(blocked, stop=after.blocked >= loop.STOPS_AT)
+    return blocked
+
+
+def _incident(connection: sa.Connection, asks: Asks, blocked: Blocked, now: int) -> None:
+    notices.enter_about(connection, asks.tenant, asks.tool, asks.task, blocked.code, blocked.detail(asks), now)
+
+
+# ---------------------------------------------------------------- what is counted
+
+
+def tally(connection: sa.Connection, asks: Asks, end: End, answer: str | None, now: int) -> Repeats:
+    """Count the end of a call; what is counted for its similarity then. Earlier turns of the task are forgotten."""
+    if not asks.task or asks.similar is None:
+        return loop.NONE
+    after = loop.counted(_counted(connection, asks, asks.similar, lock=True), end, answer)
+    _set_counted(connection, asks, asks.similar, after, now)
+    if end in (End.WRONG, End.PASSING):
+        _set_counted(connection, asks, _TOOL, loop.counted(_counted(connection, asks, _TOOL, lock=True), end), now)
+    earlier = (repeats.c.tenant == asks.tenant) & (repeats.c.task == storable(asks.task))
+    connection.execute(sa.delete(repeats).where(earlier & (repeats.c.turn < (asks.turn or 0))))
+    return after
+
+
+def _repeat(asks: Asks, similar: bytes) -> dict[str, Any]:
+    turn = asks.turn or 0
+    return {"tenant": asks.tenant, "task": storable(asks.task), "turn": turn, "tool": asks.tool, "similar": similar}
+
+
+def _counted(connection: sa.Connection, asks: Asks, similar: bytes, *, lock: bool = False) -> Repeats:
+    place = _repeat(asks, similar)
+    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))
+    asked = sa.select(repeats).where(this)
+    if lock and connection.dialect.name != "sqlite":
+        nothing: dict[str, Any] = {"wrong": 0, "passing": 0, "same": 0, "blocked": 0, "at": 0}
+        connection.execute(postgresql.insert(repeats).values(place | nothing).on_conflict_do_nothing())
+        asked = asked.with_for_update()
+    found = connection.execute(asked).mappings().first()
+    if found is None:
+        return loop.NONE
+    return Repeats(found["wrong"], found["passing"], found["same"], found["answer"], found["blocked"])
+
+
+def _set_counted(connection: sa.Connection, asks: Asks, similar: bytes, after: Repeats, now: int) -> None:
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(repeats)
+    content: dict[str, Any] = {"wrong": after.wrong, "passing": after.passing, "same": after.same}
+    content |= {"answer": after.answer, "blocked": after.blocked, "at": now}
+    place = _repeat(asks, similar)
+    statement = insert.values(place | content).on_conflict_do_update(index_elements=list(place), set_=content)
+    connection.execute(statement)
+
+
+# ---------------------------------------------------------------- a tool's breaker, and its pause
+
+
+def _tool(connection: sa.Connection, asks: Asks, *, lock: bool = False) -> dict[str, Any]:
+    mine = (tools.c.tool == asks.tool) & tools.c.tenant.in_((asks.tenant, EVERYBODY))
+    asked = sa.select(tools).where(mine)
+    if lock and connection.dialect.name != "sqlite":
+        asked = asked.where(tools.c.tenant == asks.tenant).with_for_update()
+    circuit, paused = breaker.CLOSED, False
+    for one in connection.execute(asked).mappings():
+        paused |= one["paused_at"] is not None
+        if one["tenant"] == asks.tenant:
+            circuit = Circuit(one["failures"], one["opened_at"], one["probe_claim"], one["probe_until"])
+    return {"circuit": circuit, "paused": paused}
+
+
+def _set_circuit(connection: sa.Connection, tenant: str, tool: str, circuit: Circuit) -> None:
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
+    content: dict[str, Any] = {"failures": circuit.failures, "opened_at": circuit.opened_at}
+    content |= {"probe_claim": circuit.probe_claim, "probe_until": circuit.probe_until}
+    place = {"tenant": tenant, "tool": tool}
+    connection.execute(insert.values(place | content).on_conflict_do_update(index_elements=list(place), set_=content))
+
+
+def weigh(connection: sa.Connection, asks: Asks, health: Health, claim: str | None, now: int) -> None:
+    """Count what the end of an attempt says of the service behind its tool; opening is an incident."""
+    seen: Circuit = _tool(connection, asks)["circuit"]
+    if health.sign is not Sign.FAULT and breaker.after(seen, health, claim, now) == seen:
+        return
+    if seen == breaker.CLOSED:  # a row to lock
+        insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
+        place = {"tenant": asks.tenant, "tool": asks.tool, "failures": 0}
+        connection.execute(insert.values(place).on_conflict_do_nothing())
+    before: Circuit = _tool(connection, asks, lock=True)["circuit"]
+    after = breaker.after(before, health, claim, now)
+    if after == before:
+        return
+    _set_circuit(connection, asks.tenant, asks.tool, after)
+    if after.opened_at is not None and before.opened_at is None:
+        detail = {"failures": after.failures, "open_s": health.breaker.open_s, "actor": asks.actor}
+        notices.enter_about(connection, asks.tenant, asks.tool, asks.task, OPENED, detail, now)
+
+
+def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
+    """What the guards say where nothing is to be written for it: no budget, no breaker that is not closed; else None.
+
+    Raises:
+        GuardRefuses: the tool is paused.
+    """
+    tool = _tool(connection, asks)
+    if tool["paused"]:
+        raise GuardRefuses(Blocked("paused"))
+    budgeted = asks.budget is not None or (asks.task != "" and accounts.is_kept(connection, asks))
+    if budgeted or tool["circuit"].opened_at is not None:
+        return None
+    mine = of_tool = loop.NONE
+    if asks.task and asks.similar is not None:
+        mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+    return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, tool["circuit"])
+
+
+class Guards:
+    """What is asked of the guards outside a begin. Each method raises as `Ledger.apply` does."""
+
+    def __init__(self, write: Write, read: Read, time: Callable[[sa.Connection], int]) -> None:
+        self._write = write
+        self._read = read
+        self._time = time
+
+    def admit(self, asks: Asks, claim: str) -> Admitted | Blocked:
+        """Let one attempt of a read-only tool through, which has no row, and count it."""
+        try:
+            free = self._read(lambda one: uncounted(one, asks))
+            if free is not None:
+                return free
+            return self._write(lambda one: admit(one, asks, claim, self._time(one), begun=None))
+        except GuardRefuses as refused:
+            return self.told(asks, refused.blocked)
+
+    def told(self, asks: Asks, blocked: Blocked) -> Blocked:
+        """Write down a refusal, after what it refused was rolled back."""
+        if blocked.code not in ("budget_exhausted", "repeated_call"):
+            return blocked
+        return self._write(lambda one: told(one, asks, blocked, self._time(one)))
+
+    def weigh(self, asks: Asks, health: Health, claim: str) -> None:
+        """Count the end of an attempt of a read-only tool."""
+        self._write(lambda one: weigh(one, asks, health, claim, self._time(one)))
+
+    def tally(self, asks: Asks, end: End, answer: str | None = None) -> Repeats:
+        """Count the end of a call for the loop guard."""
+        return self._write(lambda one: tally(one, asks, end, answer, self._time(one)))
+
+    def refused_input(self, asks: Asks) -> Blocked | None:
+        """Count a call whose arguments did not fit; the refusal, when it has been made too often already."""
+
+        def work(connection: sa.Connection) -> Blocked | None:
+            now = self._time(connection)
+            assert asks.similar is not None
+            mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+            blocked = _by_loop(mine, of_tool, asks)
+            if blocked is None or not asks.enforce:
+                tally(connection, asks, End.WRONG, None, now)
+            if blocked is None:
+                return None
+            done = told(connection, asks, blocked, now)
+            return done if asks.enforce else None
+
+        return self._write(work)
+
+    def account(self, tenant: str, task: str) -> Account:
+        """What a task has used up."""
+        return self._read(lambda one: accounts.read(one, tenant, task))
+
+    def declare(self, tenant: str, task: str, given: Budget | None) -> Account:
+        """Give a task its budget. Raises `UsageError` too: it has another one."""
+        return self._write(lambda one: accounts.declare(one, tenant, task, given, self._time(one)))
+
+    def pause(self, tool: str, tenant: str, *, by: str, why: str) -> None:
+        """Let nothing begin with a tool; of one tenant, or of `EVERYBODY`."""
+        self._write(lambda one: self._pause(one, tool, tenant, (self._time(one), storable(by), storable(why))))
+
+    def resume(self, tool: str, tenant: str) -> bool:
+        """Let attempts begin again; False when that tool of that tenant was not paused."""
+        return self._write(lambda one: self._pause(one, tool, tenant, (None, None, None)))
+
+    @staticmethod
+    def _pause(
+        connection: sa.Connection, tool: str, tenant: str, word: tuple[int | None, str | None, str | None]
+    ) -> bool:
+        content = dict(zip(("paused_at", "paused_by", "paused_why"), word, strict=True))
+        place = (tools.c.tenant == tenant) & (tools.c.tool == tool)
+        before = connection.execute(sa.select(tools.c.paused_at).where(place)).scalar()
+        if before is not None or word[0] is not None:
+            insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
+            values = {"tenant": tenant, "tool": tool, "failures": 0} | content
+            connection.execute(
+                insert.values(values).on_conflict_do_update(index_elements=["tenant", "tool"], set_=content)
+            )
+        return before is not None

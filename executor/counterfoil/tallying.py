@@ -1,0 +1,65 @@
+"""A call, and what the loop guard counts of it: a flow around a flow.
+
+Owns how what a model was told counts: as a failure that other arguments mend, one that may pass, a success, an answer.
+A call that a guard refused counts nothing here, and neither does what is told from the ledger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+from counterfoil.codes import CODES, Category
+from counterfoil.effect import Verdict
+from counterfoil.errors import LedgerUnavailable
+from counterfoil.guard import End, LoopGuard
+from counterfoil.guard.loop import STOPS_AT
+from counterfoil.observe import Observation
+from counterfoil.steps import Flow, Tally, do
+
+_NEVER_COUNTED = frozenset(
+    {"repeated_call", "budget_exhausted", "breaker_open", "paused", "ledger_unavailable", "in_progress", "revoked"}
+)
+
+
+def tallied(one: Flow[Observation], limits: LoopGuard) -> Flow[Observation]:
+    """Carry out a call and count its end. Where a model goes on although no attempt is even asked for (another call's
+    key, an effect that is unknown), its run is stopped by what was counted."""
+    seen = yield from one
+    end = ending(seen)
+    if end is None:
+        return seen
+    try:
+        counted = yield from do(Tally(end, _digest(seen) if end is End.ANSWERED else None))
+    except LedgerUnavailable:
+        return seen
+    goes_on = counted is not None and (counted.wrong > limits.wrong_input or counted.blocked > STOPS_AT)
+    if not goes_on or seen.ok:
+        return seen
+    return replace(seen, stop=seen.stop or "repeated_call")
+
+
+def ending(seen: Observation) -> End | None:
+    """How the call counts; None: not at all.
+
+    Example:
+        >>> ending(Observation(ok=False, verdict=Verdict.NO_EFFECT, code="card_declined", category="recoverable"))
+        <End.WRONG: 'wrong'>
+    """
+    if seen.code in _NEVER_COUNTED or seen.replayed:
+        return None
+    if seen.ok:
+        return End.ANSWERED if seen.code == CODES["read"].name else End.DONE
+    match seen.verdict:
+        case Verdict.EFFECT_APPLIED:
+            return None
+        case Verdict.EFFECT_UNKNOWN:
+            return End.UNKNOWN
+        case Verdict.NO_EFFECT:
+            return End.PASSING if seen.category == Category.RETRYABLE else End.WRONG
+
+
+def _digest(seen: Observation) -> str:
+    text = json.dumps(seen.value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
