@@ -34,7 +34,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(_asyncio|asyncio|collections|concurrent|datetime|random|threading|types|typing)\..*"),
     (r"py:.*", r"(sqlalchemy|sa|opentelemetry)\..*"),
     # The frameworks' own types.
-    (r"py:.*", r"(mcp|mcp_types|pydantic_ai)\..*"),
+    (r"py:.*", r"(agents|langchain|langchain_core|langgraph|mcp|mcp_types|pydantic_ai|strands)\..*"),
     # What the gauge is given is an executor.
     (r"py:.*", r"counterfoil\.adapters\.telemetry\.Audited"),
     # Type variables, and the types of `ALL_ARGUMENTS` and of what `tool(...)` returns: nobody needs to name them.

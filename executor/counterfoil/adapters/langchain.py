@@ -75,7 +75,7 @@ class ExecutorTool(BaseTool):
         return Call(self.name, given), False
 
 
-def tools(executor: AnyExecutor, *, task: str | None = None) -> list[ExecutorTool]:
+def tools(executor: AnyExecutor, *, task: str | None = None) -> list[BaseTool]:
     """The executor's tools, `check_effect` among them, for `ToolNode(…)` and `model.bind_tools(…)`.
 
     Args:
