@@ -6,6 +6,7 @@ Strands is imported in the tests alone, because this file is collected where it 
 from __future__ import annotations
 
 import asyncio
+import doctest
 import json
 import os
 import subprocess
@@ -201,6 +202,15 @@ def test_a_blocking_executor_does_as_well(house: House) -> None:
         agent_of(executor, model)("Pay both.")
     assert [one.error for one in model.heard[0]] == [False, False]
     assert house.provider.count() == 2
+
+
+def test_the_examples_of_the_adapter_run() -> None:
+    """They are not collected, because the module cannot be imported where Strands is not installed."""
+    from counterfoil.adapters import strands
+
+    failed, attempted = doctest.testmod(strands)
+    assert failed == 0
+    assert attempted > 0
 
 
 if __name__ == "__main__":  # the child that is killed
