@@ -35,6 +35,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(sqlalchemy|sa|opentelemetry)\..*"),
     # The frameworks' own types.
     (r"py:.*", r"(agents|langchain|langchain_core|langgraph|mcp|mcp_types|pydantic_ai|strands)\..*"),
+    # A union of a name and a subscript, which Sphinx takes apart at the wrong place.
+    (r"py:class", r"int \| ~?collections\.abc\.Mapping\[str"),
+    # How the host does its work in the background, for tests; and a row of the table of codes.
+    (r"py:class", r"counterfoil\.(host\.Host|codes\.Code)"),
     # What the gauge is given is an executor.
     (r"py:.*", r"counterfoil\.adapters\.telemetry\.Audited"),
     # Type variables, and the types of `ALL_ARGUMENTS` and of what `tool(...)` returns: nobody needs to name them.
