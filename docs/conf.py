@@ -24,6 +24,7 @@ add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_mock_imports = ["strands"]  # it has an environment of its own, see .ci/run
 napoleon_numpy_docstring = False
 
 # Types that a signature names and this documentation does not describe.
@@ -33,7 +34,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(_asyncio|asyncio|collections|concurrent|datetime|random|threading|types|typing)\..*"),
     (r"py:.*", r"(sqlalchemy|sa|opentelemetry)\..*"),
     # The frameworks' own types.
-    (r"py:.*", r"(mcp|mcp_types|pydantic_ai)\..*"),
+    (r"py:.*", r"(agents|langchain|langchain_core|langgraph|mcp|mcp_types|pydantic_ai|strands)\..*"),
     # A union of a name and a subscript, which Sphinx takes apart at the wrong place.
     (r"py:class", r"int \| ~?collections\.abc\.Mapping\[str"),
     # How the host does its work in the background, for tests; and a row of the table of codes.

@@ -66,10 +66,12 @@ def page(columns: Mapping[str, Mapping[str, str]]) -> str:
         f"{LEFT_OUT}: a blocking loop cannot be cancelled. The stock tools are written as the manuals have them. With",
         "the OpenAI API: a loop of one's own that gives the model the text of an error. With the Anthropic API: the",
         "SDK's `tool_runner`. With MCP: a server's `@server.tool()` under a host that gives every result to the model.",
-        "With Pydantic AI: a tool that raises `ModelRetry`. What was interrupted is taken up as each does it: from",
-        "stored messages, or, where that is not offered, from the beginning. What Counterfoil wins rests on the",
-        "declared postcondition and grace: see [the promise](promise.md). Made by `python -m adapters.table --write`,",
-        "run in `tests`.",
+        "With Pydantic AI: a tool that raises `ModelRetry`. With LangChain: a `@tool` under `ToolRetryMiddleware`, two",
+        "retries. With LangGraph: a `ToolNode` under a `RetryPolicy`, three attempts. With the OpenAI Agents SDK: a",
+        "`@function_tool`. With Strands: a `@tool`, and a hook that has a failed one run once more. What was",
+        "interrupted is taken up as each does it: from stored messages or a checkpoint, or, where that is not offered,",
+        "from the beginning. What Counterfoil wins rests on the declared postcondition and grace: see",
+        "[the promise](promise.md). Made by `python -m adapters.table --write`, run in `tests`.",
         "",
     ]
     return "\n".join(lines)

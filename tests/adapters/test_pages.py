@@ -42,11 +42,35 @@ from adapters.conformance.drivers.pydantic_ai import model_of
 
 print(asyncio.run(run(model_of(script), "Remind them of order A.", "trip-42")))
 """,
+    "use-with-langchain": """
+from adapters.conformance.drivers.langchain import Scripted
+
+print(run(Scripted(script=script), "Remind them of order A.", "trip-42"))
+""",
+    "use-with-openai-agents": """
+import asyncio
+from adapters.conformance.drivers.openai import as_response, told_items
+from adapters.conformance.drivers.openai_agents import over
+from adapters.conformance.drivers.wire import Wire
+
+config = RunConfig(group_id="trip-42", tracing_disabled=True)
+http = Wire(script, told_items, as_response).asynchronous()
+print(asyncio.run(run(over(http), "Remind them of order A.", config)))
+""",
+    "use-with-strands": """
+import asyncio
+from adapters.conformance.drivers.strands import Scripted
+from strands.session import FileSessionManager
+
+session = FileSessionManager(session_id="trip-42", storage_dir="sessions")
+print(asyncio.run(run(Scripted(script), "Remind them of order A.", session)))
+""",
 }
+ELSEWHERE: Final = {"use-with-strands": pytest.mark.needs_strands}
 PAGES: Final = (*RUNS, "serve-over-mcp", "guard-a-tool")
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=ELSEWHERE.get(one, ())) for one in RUNS])
 def test_the_loop_of_a_page(name: str, tmp_path: Path) -> None:
     """With a model that calls twice, the loop ends, and the model has heard that it is done, then that it was."""
     (code,) = python_blocks(HOW_TO / f"{name}.md")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from adapters.conformance.drivers import NAMES, driver, installed
+from adapters.conformance.drivers import ELSEWHERE, NAMES, driver, installed
 from adapters.conformance.playing import play
 from adapters.conformance.scenarios import SCENARIOS
 from adapters.table import PAGE, counted, kept, page, written
@@ -27,12 +27,15 @@ def test_the_page_says_of_counterfoil_what_the_suite_proves() -> None:
     assert all(kept(cells) for cells in written().values())
 
 
-@pytest.mark.parametrize("name", installed())
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.needs_strands if one in ELSEWHERE else ()) for one in installed()]
+)
 def test_a_lost_answer_doubles_without_counterfoil(name: str, tmp_path: Path, provider: Provider) -> None:
     """One cell of each column, counted again: the first number is the framework's own."""
     ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
-    assert play(LOST, driver(name), ledger, provider, stock=True).effects == 2
-    assert written()[name][LOST.says] == "2 → 1"
+    effects = play(LOST, driver(name), ledger, provider, stock=True).effects
+    assert effects >= 2
+    assert written()[name][LOST.says] == f"{effects} → 1"
     assert not Path(tmp_path / "ledger.db").exists()
 
 

@@ -23,8 +23,9 @@ ITS_OWN = {
 }
 OPTIONAL = {
     "typer", "rich", "click", "httpx", "httpx2", "stripe", "psycopg", "alembic", "mako", "requests", "urllib3", "mcp",
-    "starlette", "jinja2", "opentelemetry", "prometheus_client", "aiohttp", "botocore", "langchain", "openai",
-    "anthropic", "pydantic_ai", "cryptography", "pytest", "greenlet", "counterfoil_tools", "counterfoil_migrations",
+    "starlette", "jinja2", "opentelemetry", "prometheus_client", "aiohttp", "botocore", "langchain", "langgraph",
+    "openai", "agents", "strands", "anthropic", "pydantic_ai", "cryptography", "pytest", "greenlet",
+    "counterfoil_tools", "counterfoil_migrations",
 }  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 import threading
 from typing import Any
 
@@ -87,6 +89,38 @@ def test_a_cancellation_is_recorded_and_reaches_the_caller(
                 assert (again.code, len(world.effects)) == ("verified", 1)
 
     asyncio.run(main())
+
+
+def test_a_second_cancellation_leaves_nothing_behind(
+    world: World, async_executor_of: MakeAsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One falls into the attempt, another into the record of its end, as where a loop closes on a cancelled run: it is
+    recorded, and nothing is raised where nobody can catch it."""
+    complaints: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+
+    async def main() -> None:
+        inside = asyncio.Event()
+        tasks: list[asyncio.Task[Any]] = []
+
+        def watch(moment: str, at: str, tool: str, effect_id: str) -> None:
+            if moment == "before" and at.startswith("Write:") and tasks:
+                tasks.pop().cancel()
+
+        async with async_executor_of(async_tool(world, inside, asyncio.Event()), observer=watch) as executor:
+            call = asyncio.create_task(executor.call("pay", {"order": "A", "stop": "after"}))
+            await inside.wait()
+            tasks.append(call)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert tasks == []
+            (row,) = executor.audit.effects()
+            assert (row.verdict, row.live) == (Verdict.EFFECT_UNKNOWN, False)
+
+    asyncio.run(main())
+    gc.collect()
+    assert complaints == []
 
 
 def test_a_cancelled_blocking_tool_cannot_send_any_more(world: World, async_executor_of: MakeAsync) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from counterfoil.attempt import Effect
 from counterfoil.declaration import Key
@@ -19,8 +19,8 @@ from counterfoil.signature import resolved_annotations
 from counterfoil.tool import AnyTool, tool
 
 # Where frameworks keep the function of a tool: LangChain (the coroutine first, where there are both), Pydantic AI,
-# the MCP server's, Strands.
-_HOLDERS: Final = ("coroutine", "func", "function", "fn", "_tool_func")
+# the MCP server's, Strands, the OpenAI Agents SDK.
+_HOLDERS: Final = ("coroutine", "func", "function", "fn", "_tool_func", "__wrapped__")
 
 
 def guard(
@@ -69,7 +69,7 @@ def guard(
         context = next(iter(inspect.signature(function).parameters))
     made: AnyTool = tool(
         key=key,
-        name=name or _text(existing, "name"),
+        name=name or _text(existing, "name", "tool_name"),
         sends=sends,
         rejects=rejects,
         repeatable=repeatable,
@@ -85,20 +85,25 @@ def guard(
 
 
 def _function_of(existing: Any) -> Callable[..., Any]:
-    if inspect.isroutine(existing):
+    if _is_function(existing):
         return existing
     for holder in _HOLDERS:
         found = getattr(existing, holder, None)
-        if inspect.isroutine(found):
+        if _is_function(found):
             return found
     raise UsageError(
         f"guard() finds no function in a {type(existing).__name__}: give it the function that the tool was made from"
     )
 
 
-def _text(existing: Any, name: str) -> str | None:
-    found = None if inspect.isroutine(existing) else getattr(existing, name, None)
-    return found if isinstance(found, str) and found else None
+def _is_function(thing: Any) -> TypeGuard[Callable[..., Any]]:
+    """Not `inspect.isroutine`: that takes a tool object which may stand in a class, such as Strands', for a routine."""
+    return inspect.isfunction(thing) or inspect.ismethod(thing) or inspect.isbuiltin(thing)
+
+
+def _text(existing: Any, *names: str) -> str | None:
+    found = () if _is_function(existing) else (getattr(existing, name, None) for name in names)
+    return next((one for one in found if isinstance(one, str) and one), None)
 
 
 def _standing_for(function: Callable[..., Any], description: str | None, context: str | None) -> Callable[..., Any]:

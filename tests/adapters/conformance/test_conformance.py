@@ -13,7 +13,13 @@ DATABASES = ("sqlite", "postgresql")
 
 # In turn on each database, so that every scenario and every driver meets both.
 PLAYED = [
-    pytest.param(scenario, one, database, id=f"{scenario.name}-{one.name}-{database}")
+    pytest.param(
+        scenario,
+        one,
+        database,
+        id=f"{scenario.name}-{one.name}-{database}",
+        marks=[pytest.mark.needs_strands] if one.name in ELSEWHERE else [],
+    )
     for column, one in enumerate(map(driver, installed()))
     for row, scenario in enumerate(SCENARIOS)
     for database in (DATABASES[(row + column) % 2],)

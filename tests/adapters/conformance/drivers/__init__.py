@@ -20,9 +20,13 @@ _DRIVERS: Final = {
     "anthropic-blocking": ("anthropic", "anthropic", "AnthropicBlocking"),
     "mcp": ("mcp", "mcp", "Mcp"),
     "pydantic-ai": ("pydantic_ai", "pydantic_ai", "PydanticAI"),
+    "langchain": ("langchain", "langchain", "LangChain"),
+    "langgraph": ("langchain", "langchain", "LangGraph"),
+    "openai-agents": ("agents", "openai_agents", "OpenAIAgents"),
+    "strands": ("strands", "strands", "Strands"),
 }
 NAMES: Final = frozenset(_DRIVERS)
-ELSEWHERE: Final[frozenset[str]] = frozenset()
+ELSEWHERE: Final = frozenset({"strands"})
 
 
 def installed() -> list[str]:
