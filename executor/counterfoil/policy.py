@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from counterfoil.effect import KeyPolicy
 from counterfoil.errors import UsageError
 from counterfoil.guard import Breaker
+from counterfoil.key_policy import KeyPolicy
 
 _POSITIVE: Final = (
     *("timeout_s", "patience_s", "wait_s", "wait_max_s", "review_after_s", "audit_s", "look_timeout_s"),

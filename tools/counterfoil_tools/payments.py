@@ -107,7 +107,7 @@ def stripe_tools(
         grace_s: seconds after the last possible send from which on a full scan without the payment proves that there is
             none; None: absence never proves.
         key_policy: how the server de-duplicates; None for one that ignores keys. Stripe keeps a key for 24 hours at
-            least: `KeyPolicy(retention_s=86_400, concurrent=True, replays_refusals=True)`.
+            least: `counterfoil_tools.providers.STRIPE`.
         timeout_s: seconds for one attempt.
         patience_s: seconds for which a call goes on looking after a lost answer.
         pages_max: pages of 100 payments that one look reads at most; a longer account is unclear, never absent.
