@@ -26,6 +26,7 @@ app.add_typer(incidents.group, name="incidents")
 app.add_typer(db, name="db")
 db.command()(database.upgrade)
 db.command()(database.check)
+db.command()(database.tenants)
 
 
 def _version(asked: bool) -> None:

@@ -20,17 +20,19 @@ def upgrade() -> None:
     effects()
     entries()
     incidents()
+    pins()
     references()
     repeats()
     sightings()
     task_entries()
     tasks()
     tools()
+    twins()
 
 
 def downgrade() -> None:
     guards = ("tools", "tasks", "task_entries", "repeats")
-    for table in (*guards, "sightings", "references", "incidents", "entries", "effects"):
+    for table in ("twins", "pins", *guards, "sightings", "references", "incidents", "entries", "effects"):
         op.drop_table(table)
 
 
@@ -285,4 +287,25 @@ def repeats() -> None:
         sa.Column("blocked", sa.Integer(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "task", "turn", "tool", "similar", name=op.f("pk_repeats")),
+    )
+
+
+def pins() -> None:
+    op.create_table(
+        "pins",
+        sa.Column("name", sa.String(32), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_pins")),
+    )
+
+
+def twins() -> None:
+    op.create_table(
+        "twins",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "fingerprint", "key", name=op.f("pk_twins")),
     )
