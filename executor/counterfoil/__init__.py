@@ -4,7 +4,7 @@ At most one effect per key, unless the earlier attempt is proven to have had non
 verdict is `effect_unknown`, nothing is sent again, and a later look or a person decides.
 """
 
-from counterfoil.arguments import Content, Secret
+from counterfoil.arguments import Content, NotSecret, Secret
 from counterfoil.attempt import Effect, current_effect
 from counterfoil.clock import Clock, ManualClock, SystemClock
 from counterfoil.effect import Absent, Entry, Found, Incident, Proof, Revoked, Row, Unclear, Verdict
@@ -59,6 +59,7 @@ __all__ = [
     "LoopGuard",
     "ManualClock",
     "Messages",
+    "NotSecret",
     "Observation",
     "Policy",
     "Proof",

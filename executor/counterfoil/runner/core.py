@@ -31,7 +31,7 @@ from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
 from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, UNREGISTERED, called, wanted_id
-from counterfoil.runner.guarding import Limits, Mode, asks_of, asks_of_undo, counted
+from counterfoil.runner.guarding import Limits, Mode, asks_of, asks_of_undo, counted, with_twin
 from counterfoil.runner.incidents import OnIncident, listener
 from counterfoil.runner.job import NO_ROW, Job, Observer, Site
 from counterfoil.runner.messages import Messages
@@ -234,7 +234,13 @@ class Core(Names):
             seen = refused_arguments(name, [(problem.path, problem.problem)], valid.echo)
             return counted(self._ledger, self._limits, seen, tool, name, valid.echo, job.task, job.turn)
         begin = begin_of(
-            job, identity, tenant=self._tenant, kept=valid.stored, echo=valid.echo, occurrence=again, asks=job.asks
+            job,
+            identity,
+            tenant=self._tenant,
+            kept=valid.stored,
+            echo=valid.echo,
+            occurrence=again,
+            asks=with_twin(job, again),
         )
         begin = replace(begin, named_by=named_by)
         ready = replace(job, begin=begin, effect_id=identity.id)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from counterfoil.arguments import Valid
 from counterfoil.changes import GUARDED, Applied, Declined
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import LedgerUnavailable, UsageError
-from counterfoil.guard import Admitted, Asks, Blocked, Budget, End, LoopGuard, Repeats, Sign, similarity
+from counterfoil.guard import Admitted, Asks, Blocked, Budget, End, LoopGuard, Repeats, Sign, Twin, similarity
 from counterfoil.guard.breaker import CLOSED, Health
 from counterfoil.guard.budget import check_amount
 from counterfoil.ledger.ledger import Ledger
@@ -96,6 +96,15 @@ def asks_of(job: Job, limits: Limits, valid: Valid, again: str) -> Asks:
         breaker=tool.policy.breaker,
         lease_us=_lease_us(tool),
     )
+
+
+def with_twin(job: Job, occurrence: str | int | None) -> Asks | None:
+    """What a begin asks for, look-alikes included where the tool wants them held."""
+    window_s = job.tool.policy.twin_window_s
+    if job.asks is None or window_s is None:
+        return job.asks
+    confirmed = occurrence not in (None, "")
+    return replace(job.asks, twin=Twin(round(window_s * MICROSECONDS), confirmed, job.tool.repeatable))
 
 
 def asks_of_undo(tool: Tool[Any, Any], limits: Limits) -> Asks:

@@ -34,7 +34,7 @@ from counterfoil.runner.door import let_in
 from counterfoil.runner.guarding import Guarding
 from counterfoil.runner.job import NO_ROW, bare, interrupt_of, invoke
 from counterfoil.runner.signs import sign_of
-from counterfoil.runner.values import stored
+from counterfoil.runner.values import kept_value
 from counterfoil.runner.worker import Deadline, Running, completed
 from counterfoil.settling import settling
 from counterfoil.steps import (
@@ -186,7 +186,7 @@ class Shell(Guarding):
         if gate.refused and untouched and self.job.tool.sends == "marked":
             # The function swallowed DeadlinePassed and made up a result: nothing has passed the gate.
             return AttemptEnd(NeverSent("the deadline passed before sending", retryable=False))
-        kept = stored(value, self.job.tool.policy.value_max_bytes)
+        kept = kept_value(value, self.job.tool.policy)
         end = AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate), sign=Sign.ANSWER)
         return self._of_revoke(end, value) if self.job.tool.undo_kind == "revoke" else end
 
@@ -196,7 +196,7 @@ class Shell(Guarding):
             case Revoked():
                 return end
             case Found() as found:
-                kept = stored(found.value, self.job.tool.policy.value_max_bytes)
+                kept = kept_value(found.value, self.job.tool.policy)
                 return replace(end, original=bare(found), original_value=kept)
             case _:  # it may be sent again, so this is a doubt and no harm
                 return AttemptEnd(Lost(f"the revoke returned {name_of(type(value))}, not Revoked or Found"))
