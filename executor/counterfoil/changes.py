@@ -171,6 +171,7 @@ class SettleLook:
     """What a look answered. `asked_at` (and `asked_boot_us`) were taken before the question was asked (protocol F4).
 
     `verifies`: the look follows a success (`verify="always"`); not seeing it then marks the effect unverified.
+    `ends_revoke`: it is what a revoke found in place of an acknowledgement, so that revoke has ended.
     """
 
     key: bytes
@@ -184,6 +185,7 @@ class SettleLook:
     cause: str | None = None
     code: str = "verified"
     verifies: bool = False
+    ends_revoke: bool = False
 
     @property
     def absent(self) -> bool:

@@ -11,6 +11,7 @@ from outside import Make, MakeAsync, World
 from counterfoil import (
     Absent,
     Effect,
+    Executor,
     Found,
     Policy,
     Proof,
@@ -22,7 +23,7 @@ from counterfoil import (
     Verdict,
     tool,
 )
-from counterfoil.changes import SettleReturned, StoredValue
+from counterfoil.changes import SettleLook, SettleReturned, StoredValue
 
 
 class Till:
@@ -46,6 +47,12 @@ class Till:
         if fate == "request lost":
             raise TimeoutError
         original = effect.original
+        if fate.startswith("undone"):
+            self.world.effects = [name for name in self.world.effects if name != original.id]
+            self.stones.append(original.id)
+            if fate == "undone, answer lost":
+                raise TimeoutError
+            return Revoked()
         if self.world.count(original.id):
             return Found("paid", reference=None)
         self.stones.append(original.id)
@@ -190,6 +197,50 @@ def test_a_success_of_a_revoked_attempt_is_an_entry_and_no_latch(
     executor._ledger.apply([late])
     assert executor.audit.effect(effect_id).verdict is Verdict.NO_EFFECT
     assert executor.audit.history(effect_id)[-1].event == "returned_after_revoke"
+
+
+def found_before(executor: Executor, effect_id: str) -> SettleLook:
+    """What a look asked now has found, to be written later."""
+    row = executor.audit.effect(effect_id)
+    seen: Found[None] = Found(None, reference=None)
+    return SettleLook(key=row.key, actor="host:2", asked_at=row.now, found=seen, value=StoredValue('"paid"', 6))
+
+
+def test_a_look_does_not_end_a_revoke_that_is_under_way(
+    pay: Tool[..., Any], till: Till, world: World, executor_of: Make
+) -> None:
+    """What a look saw before the revoke landed latches, and the revoke can still be sent again and say that nothing
+    stands: otherwise the row would say applied for ever, of an effect that was taken back."""
+    executor = executor_of(pay)
+    effect_id = unknown(executor, world, "ack_lost")
+    look = found_before(executor, effect_id)
+    till.fates = ["undone, answer lost", "undone"]
+    executor.revoke(effect_id)
+    executor._ledger.apply([look])
+    assert executor.audit.effect(effect_id).verdict is Verdict.EFFECT_APPLIED
+    world.clock.advance(60)
+    executor.revoke(effect_id)
+    row = executor.audit.effect(effect_id)
+    assert row.undone_by is not None
+    assert row.revoke_by is None
+    assert (executor.call("pay", {"order": "A"}).code, world.count(effect_id)) == ("ended", 0)
+
+
+def test_what_was_seen_before_a_revoke_proves_nothing_of_a_later_attempt(
+    pay: Tool[..., Any], till: Till, world: World, executor_of: Make
+) -> None:
+    """An acknowledged revoke has undone what an earlier look saw. Written after the next begin, that look would say
+    applied of an attempt that may have done nothing."""
+    executor = executor_of(pay)
+    effect_id = unknown(executor, world, "ack_lost")
+    look = found_before(executor, effect_id)
+    till.fates = ["undone"]
+    assert executor.revoke(effect_id).proof is Proof.REVOKED
+    unknown(executor, world, "request_lost")
+    executor._ledger.apply([look])
+    assert world.count(effect_id) == 0
+    assert executor.audit.effect(effect_id).verdict is Verdict.EFFECT_UNKNOWN
+    assert executor.audit.history(effect_id)[-1].event == "found_before_revoke"
 
 
 def test_each_doubt_has_a_revoke_of_its_own(pay: Tool[..., Any], till: Till, world: World, executor_of: Make) -> None:

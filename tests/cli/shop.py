@@ -39,7 +39,7 @@ def keep(content: dict[str, Any]) -> None:
     Path(os.environ["SHOP_WORLD"]).write_text(json.dumps(content))
 
 
-@tool(key=("order",), policy=Policy(timeout_s=1, grace_s=5, patience_s=0.5, review_after_s=60))
+@tool(key=("order",), policy=Policy(timeout_s=1, grace_s=5, patience_s=0.5, review_after_s=60, breaker=None))
 def charge(effect: Effect, order: str, amount_minor: int, note: Annotated[str, Content] = "") -> dict[str, str]:
     """Charge the customer's card once for one order."""
     if order.startswith("declined"):

@@ -19,7 +19,10 @@ import counterfoil
 from counterfoil.cli.ending import Code
 
 COMMAND = [sys.executable, "-m", "counterfoil.cli"]
-NAMES = {"demo", "effects", "show", "doubts", "stats", "incidents", "reconcile", "resolve", "tools", "schemas", "db"}
+NAMES = {
+    *("demo", "effects", "show", "doubts", "stats", "incidents", "reconcile", "resolve", "pause", "resume", "status"),
+    *("tools", "schemas", "db"),
+}
 
 
 def started(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:

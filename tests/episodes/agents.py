@@ -86,12 +86,12 @@ def understood(action: str) -> Said | tuple[str, dict[str, Any], float]:
     seconds = float(found[1]) if (found := re.search(r"in (\d+) s", action)) else 0.0
     if named := re.search(r"[Cc]all check_effect with effect_id (\S+) in", action):
         return "check_effect", {"effect_id": named[1]}, seconds
-    if re.search(r"[Cc]all pay again", action):
+    if action.startswith(("Stop", "Report", "Do not", "Ask the user")) or "only if a separate one is really" in action:
+        return "reported"
+    if re.search(r"[Cc]all pay again|^Use another|^Call one of the known tools", action):
         return "pay", {}, seconds
     if action.startswith("Go on"):
         return "done"
-    if action.startswith(("Stop", "Report", "Do not")):
-        return "reported"
     raise AssertionError(f"an agent would not know what to do: {action}")
 
 

@@ -19,7 +19,7 @@ def provider() -> Provider:
 @tool(
     key=("order",),
     sends="marked",
-    policy=Policy(timeout_s=1, grace_s=2, patience_s=0.05, wait_s=0.05, wait_max_s=0.2, look_timeout_s=5),
+    policy=Policy(timeout_s=1, grace_s=2, patience_s=0.05, wait_s=0.05, wait_max_s=0.2, look_timeout_s=5, breaker=None),
 )
 def pay(effect: Effect, order: str) -> dict[str, str]:
     """Pay for one order."""

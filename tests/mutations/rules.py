@@ -529,6 +529,20 @@ RULES: Final = (
         ON_TAKING_BACK,
     ),
     Rule(
+        "a look does not end a revoke that is under way",
+        LOOK,
+        "    if change.ends_revoke:\n",
+        "    if True:\n",
+        ON_TAKING_BACK,
+    ),
+    Rule(
+        "what was seen before a revoke proves nothing",
+        LOOK,
+        "    elif row.revoked_at is not None and change.asked_at <= row.revoked_at:\n",
+        "    elif False:\n",
+        ON_TAKING_BACK,
+    ),
+    Rule(
         "a revoke is named after the attempts so far",
         "runner/core.py",
         'f"{row.id}:{row.attempts}" if kind == "revoke" else row.id',

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.changes import (
     GUARDED,
@@ -33,20 +32,19 @@ from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Admitted, Asks, Blocked, budget
+from counterfoil.host import Host, SystemHost
 from counterfoil.ledger import accounts, notices, pins, proofs, undos
 from counterfoil.ledger.chores import Chores
 from counterfoil.ledger.guarding import GuardRefuses, Guards, admit, weigh
 from counterfoil.ledger.joint import Joint, is_under_way, undone
-from counterfoil.ledger.rows import COLUMNS, INSTANTS, all_columns, to_columns, to_row
-from counterfoil.ledger.schema import effects, entries
+from counterfoil.ledger.rows import INSTANTS, all_columns, to_columns, to_row
+from counterfoil.ledger.statements import BIRTH, BY_KEY, BY_KEY_NOW, ENTRY, GUARDED_UPDATE, SERVER_NOW
 from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
 from counterfoil.ledger.undos import OriginalRefuses
 from counterfoil.text import storable
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
 T = TypeVar("T")
-
-_SERVER_NOW = sa.literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
 
 
 class Ledger(Chores):
@@ -59,6 +57,7 @@ class Ledger(Chores):
             retention is judged.
         patience_s: seconds for which a record write is repeated while the database is away.
         on_incident: told of each incident once it is written; it must not raise.
+        host: how to wait while the database is in the way.
     """
 
     def __init__(
@@ -69,13 +68,15 @@ class Ledger(Chores):
         clock_margin_s: float = 2.0,
         patience_s: float | None = None,
         on_incident: Callable[[Incident], None] | None = None,
+        host: Host | None = None,
     ) -> None:
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
+        self.host: Host = host or SystemHost()
         self.margin_us = round(clock_margin_s * MICROSECONDS)
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
-        self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s)
+        self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s, self.host)
         self._on_incident = on_incident
         self.guards = Guards(self.write, self._asked, self._time)
 
@@ -87,7 +88,7 @@ class Ledger(Chores):
         Raises:
             LedgerUnavailable: the database does not answer.
         """
-        return self._asked(lambda connection: self._select(connection, effects.c.key == key))
+        return self._asked(lambda connection: self._select(connection, key))
 
     def now(self) -> int:
         """The ledger's time."""
@@ -100,12 +101,12 @@ class Ledger(Chores):
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         return self._transactions.read(question)
 
-    def _select(self, connection: sa.Connection, where: Any, *, lock: bool = False) -> Row | None:
+    def _select(self, connection: sa.Connection, key: bytes, *, lock: bool = False) -> Row | None:
         now = self.clock.wall_us() if self._host_time else None
-        statement = sa.select(*COLUMNS, *(() if now is not None else (_SERVER_NOW.label("now"),))).where(where)
+        statement = BY_KEY if now is not None else BY_KEY_NOW
         if lock and not self._is_sqlite:
             statement = statement.with_for_update()
-        found = connection.execute(statement).mappings().first()
+        found = connection.execute(statement, {"wanted": key}).mappings().first()
         return None if found is None else to_row(found, now if now is not None else int(found["now"]))
 
     # ------------------------------------------------------------ changing
@@ -185,7 +186,7 @@ class Ledger(Chores):
             if born is not None:
                 self._undo(connection, born, change)
                 return Applied(born, self._admitted(connection, born, change))
-        row = self._select(connection, effects.c.key == change.key, lock=True)
+        row = self._select(connection, change.key, lock=True)
         if row is None:
             if isinstance(change, Begin) and change.fresh:
                 raise Transient  # another's insert was in the way, and is gone or not visible in this snapshot
@@ -216,7 +217,7 @@ class Ledger(Chores):
         if shared:
             notices.enter(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
         for owner in shared:
-            other = self._select(connection, effects.c.key == owner)
+            other = self._select(connection, owner)
             if other is not None:
                 notices.enter(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
         return Applied(after, self._admitted(connection, after, change))
@@ -235,7 +236,7 @@ class Ledger(Chores):
         """Carry what happens to an effect that takes another one back over to that one, in this transaction."""
         if row.undoes is None:
             return
-        original = self._select(connection, effects.c.key == row.undoes, lock=True)
+        original = self._select(connection, row.undoes, lock=True)
         if original is None:
             raise OriginalRefuses("no_row")
         decision = decide(original, undos.following(row, change, original), self._reading(original.now))
@@ -260,10 +261,10 @@ class Ledger(Chores):
         columns = all_columns(row)
         if not self._host_time:  # the row was made as distances from zero: the server adds its own time
             moved = INSTANTS | {"boot_low", "boot_high"}
-            columns |= {name: _SERVER_NOW + columns[name] for name in moved if columns[name] is not None}
-        insert = (sqlite if self._is_sqlite else postgresql).insert(effects)
-        statement = insert.values(columns).on_conflict_do_nothing().returning(*COLUMNS)
-        made = connection.execute(statement).mappings().first()
+            columns |= {name: SERVER_NOW + columns[name] for name in moved if columns[name] is not None}
+        statement = BIRTH["sqlite" if self._is_sqlite else "postgresql"]
+        statement = statement if self._host_time else statement.values(columns)
+        made = connection.execute(statement, columns if self._host_time else None).mappings().first()
         if made is None:
             return None
         born = to_row(made, int(made["updated_at"]))
@@ -277,8 +278,7 @@ class Ledger(Chores):
         content |= {} if booking is None else booking.columns(row)
         if decision.event is not None:
             content |= {"version": row.version + 1, "updated_at": row.now}
-        guard = (effects.c.key == row.key) & (effects.c.version == row.version)
-        done = connection.execute(sa.update(effects).where(guard).values(to_columns(content)))
+        done = connection.execute(GUARDED_UPDATE, to_columns(content) | {"of_key": row.key, "of_version": row.version})
         if done.rowcount != 1:
             raise Transient
         after = replace(row, **content)
@@ -299,7 +299,7 @@ class Ledger(Chores):
             "detail": {"verdict": str(after.verdict), **decision.detail},
             "at": after.now,
         }
-        connection.execute(sa.insert(entries), values)
+        connection.execute(ENTRY, values)
 
     def _reading(self, now: int) -> Reading:
         boot_id, boot_us = self.boot()
@@ -308,4 +308,4 @@ class Ledger(Chores):
     def _time(self, connection: sa.Connection) -> int:
         if self._host_time:
             return self.clock.wall_us()
-        return int(connection.execute(sa.select(_SERVER_NOW)).scalar_one())
+        return int(connection.execute(sa.select(SERVER_NOW)).scalar_one())

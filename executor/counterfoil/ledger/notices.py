@@ -17,6 +17,14 @@ from counterfoil.text import storable
 DOUBT_LEFT = "doubt_left"
 _RAISED = "counterfoil_raised"
 
+_HAS_ONE = sa.exists().where(
+    incidents.c.key == effects.c.key, incidents.c.kind == DOUBT_LEFT, incidents.c.at >= effects.c.review_at
+)
+# Every unknown effect has a next look: saying so lets the index of what is due serve here too.
+_LEFT = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & effects.c.look_at.is_not(None)
+_LEFT &= (effects.c.tenant == sa.bindparam("of_tenant")) & (effects.c.review_at <= sa.bindparam("now"))
+_UNREVIEWED = sa.select(*COLUMNS).where(_LEFT & ~_HAS_ONE).order_by(effects.c.look_at).limit(sa.bindparam("most"))
+
 
 def fresh(connection: sa.Connection) -> list[Incident]:
     """An empty list for the incidents of the transaction that begins: they are told once it has counted."""
@@ -69,16 +77,12 @@ def unreviewed(connection: sa.Connection, tenant: str, now: int, limit: int) -> 
     Two hosts that review at once must not both raise one: rows that another has locked are left to it, and what it
     wrote before this one had the lock is seen by asking again.
     """
-    at = incidents.c.at >= effects.c.review_at
-    raised = sa.exists().where(incidents.c.key == effects.c.key, incidents.c.kind == DOUBT_LEFT, at)
-    # Every unknown effect has a next look: saying so lets the index of what is due serve here too.
-    left = (effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)) & effects.c.look_at.is_not(None)
-    left &= (effects.c.tenant == tenant) & (effects.c.review_at <= now)
-    asked = sa.select(*COLUMNS).where(left & ~raised).order_by(effects.c.look_at).limit(limit)
+    asked = _UNREVIEWED
     if connection.dialect.name != "sqlite":
         asked = asked.with_for_update(of=effects, skip_locked=True)
-    rows = [to_row(one, now) for one in connection.execute(asked).mappings().all()]
-    told = sa.select(effects.c.key).where(effects.c.key.in_([row.key for row in rows]) & raised)
+    found = connection.execute(asked, {"of_tenant": tenant, "now": now, "most": limit})
+    rows = [to_row(one, now) for one in found.mappings().all()]
+    told = sa.select(effects.c.key).where(effects.c.key.in_([row.key for row in rows]) & _HAS_ONE)
     others = {bytes(key) for key in connection.execute(told).scalars()} if rows else set()
     return [row for row in rows if row.key not in others]
 

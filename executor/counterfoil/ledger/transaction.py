@@ -7,9 +7,6 @@ patience. Driver messages are never rendered or chained: they carry hosts, param
 
 from __future__ import annotations
 
-import random
-import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -19,6 +16,7 @@ import sqlalchemy as sa
 import tenacity
 
 from counterfoil.errors import LedgerError, LedgerUnavailable
+from counterfoil.host import Host, SystemHost
 from counterfoil.ledger import file
 from counterfoil.ledger.connect import READS
 
@@ -28,6 +26,7 @@ PATIENCE_S = 5.0
 _LOCK_NOT_AVAILABLE = "55P03"
 TRANSIENT_STATES = frozenset({"40001", "40P01", _LOCK_NOT_AVAILABLE})
 _TRIES_MOST = 200
+_PAUSE_FIRST_S, _PAUSE_MOST_S = 0.005, 0.5
 READ_ONLY_STATE = "25006"
 _NOT_WRITTEN = "the ledger's database cannot be written to"
 # SQLite's own waiting gives up polling often after a moment, and starves beside a writer that hardly ever lets go.
@@ -73,14 +72,15 @@ class Opened(Generic[T]):
 class Transactions:
     """Transactions of one engine. On SQLite writers take turns within the process, which is fairer than its lock."""
 
-    def __init__(self, engine: sa.Engine, patience_s: float) -> None:
+    def __init__(self, engine: sa.Engine, patience_s: float, host: Host | None = None) -> None:
         self._engine = engine
+        self.host = host or SystemHost()
         self._readers = engine.execution_options(isolation_level="AUTOCOMMIT", **{READS: True})
         self._patience_s = patience_s
         self._is_sqlite = engine.dialect.name == "sqlite"
         # On SQLite a transaction is begun by `_take_lock`, not by the engine: it waits with this object's patience.
         self._writers = engine.execution_options(**{READS: True}) if self._is_sqlite else engine
-        self._turn = threading.Lock()
+        self._turn = self.host.lock()
         self._unfit: str | None = None
 
     def read(self, question: Callable[[sa.Connection], T]) -> T:
@@ -113,16 +113,17 @@ class Transactions:
             Busy: another transaction is in the way for longer; nothing was begun.
             LedgerUnavailable: the database does not answer; nothing was begun.
         """
-        until = time.monotonic() + wait_s
+        until = self.host.monotonic() + wait_s
         return self._patiently(lambda _: self._opened(work, until), _NOT_WRITTEN, min(wait_s, self._patience_s))
 
     def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float) -> T:
         in_doubt = False
-        until = time.monotonic() + patience_s
+        until = self.host.monotonic() + patience_s
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
-            wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            stop=lambda state: time.monotonic() >= until or state.attempt_number >= _TRIES_MOST,
+            wait=lambda state: self.host.uniform(0, min(_PAUSE_FIRST_S * 2**state.attempt_number, _PAUSE_MOST_S)),
+            sleep=self.host.sleep,
+            stop=lambda state: self.host.monotonic() >= until or state.attempt_number >= _TRIES_MOST,
             reraise=True,
         )
         try:
@@ -133,7 +134,7 @@ class Transactions:
                         return trial(until)
                     except _CommitInDoubt:
                         if not in_doubt:  # what may have counted is asked again with a patience of its own
-                            until = time.monotonic() + self._patience_s
+                            until = self.host.monotonic() + self._patience_s
                         in_doubt = True
                         raise
         except (Transient, _CommitInDoubt):
@@ -154,7 +155,7 @@ class Transactions:
     def _transaction(self, work: Callable[[sa.Connection], T], until: float) -> T:
         if not self._is_sqlite:
             return self._in_turn(work, until)
-        if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+        if not self._turn.acquire(timeout=max(0.0, until - self.host.monotonic())):
             raise Transient
         try:
             return self._in_turn(work, until)
@@ -165,7 +166,7 @@ class Transactions:
         try:
             with ExitStack() as stack:
                 if self._is_sqlite:
-                    if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+                    if not self._turn.acquire(timeout=max(0.0, until - self.host.monotonic())):
                         raise Busy
                     stack.callback(self._turn.release)
                 connection = stack.enter_context(self._writers.connect())
@@ -196,11 +197,11 @@ class Transactions:
 
     def _made_ready(self, connection: sa.Connection, until: float) -> None:
         if self._is_sqlite:
-            _take_lock(connection, until)
+            _take_lock(connection, until, self.host)
             self._unfit = self._unfit or file.changed(connection)
             self._refuse_unfit()
         else:
-            wait_ms = max(1, round((until - time.monotonic()) * 1000))
+            wait_ms = max(1, round((until - self.host.monotonic()) * 1000))
             idle_ms = max(1, round(self._patience_s * 1000))
             connection.execute(_SETTINGS, {"wait_ms": str(wait_ms), "idle_ms": str(idle_ms)})
 
@@ -237,7 +238,7 @@ def _is_held(problem: sa.exc.SQLAlchemyError) -> bool:
     return getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE or name.startswith("SQLITE_BUSY")
 
 
-def _take_lock(connection: sa.Connection, until: float) -> None:
+def _take_lock(connection: sa.Connection, until: float, host: Host) -> None:
     """Begin as a writer. A transaction that reads first and writes later could be refused half-way."""
     before_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
@@ -247,10 +248,10 @@ def _take_lock(connection: sa.Connection, until: float) -> None:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             except sa.exc.OperationalError as problem:
                 name = getattr(problem.orig, "sqlite_errorname", "") or ""
-                if not name.startswith("SQLITE_BUSY") or time.monotonic() >= until:
+                if not name.startswith("SQLITE_BUSY") or host.monotonic() >= until:
                     raise
             else:
                 return
-            time.sleep(random.uniform(*_SQLITE_POLLS_S))  # noqa: S311 - jitter, no secret
+            host.sleep(host.uniform(*_SQLITE_POLLS_S))
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={before_ms}")

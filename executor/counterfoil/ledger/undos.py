@@ -27,6 +27,7 @@ def following(row: Row, change: Change, original: Row) -> Undo | SettleLook:
             asked_at=row.begun_at,
             found=change.original,
             value=change.original_value,
+            ends_revoke=True,
         )
     return Undo(
         key=original.key,

@@ -7,12 +7,12 @@ live in memory: a process that dies with them leaves an unknown effect, which a 
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from contextlib import suppress
 
 from counterfoil.changes import Change
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.host import Thread
 from counterfoil.ledger.ledger import Ledger
 
 _log = logging.getLogger("counterfoil")
@@ -26,9 +26,9 @@ class Backlog:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._waiting: deque[Change] = deque(maxlen=MOST_WAITING)
-        self._writing = threading.Lock()
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._writing = ledger.host.lock()
+        self._closed = ledger.host.event()
+        self._thread: Thread | None = None
 
     def add(self, change: Change) -> None:
         """Keep a change until it is written."""
@@ -36,10 +36,8 @@ class Backlog:
         with self._writing:
             self._waiting.append(change)
             if (self._thread is None or not self._thread.is_alive()) and not self._closed.is_set():
-                thread = threading.Thread(target=self._work, name="counterfoil-backlog", daemon=True)
                 with suppress(RuntimeError):  # then the next one tries again, and closing writes what it can
-                    thread.start()
-                    self._thread = thread
+                    self._thread = self._ledger.host.start(self._work, "counterfoil-backlog")
 
     def flush(self) -> bool:
         """Write what waits; False when something is left. One that is refused does not hold up the others."""

@@ -5,15 +5,15 @@ Losing some of it in a crash is allowed: it is a record of who asked, never of w
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
-import time
 import weakref
 from collections import deque
+from functools import partial
 from typing import Any
 
 from counterfoil.errors import LedgerUnavailable
+from counterfoil.host import Thread
 from counterfoil.ledger.ledger import Ledger
 
 _log = logging.getLogger("counterfoil")
@@ -28,10 +28,10 @@ class Sightings:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._waiting: deque[dict[str, Any]] = deque(maxlen=MOST_WAITING)
-        self._writing = threading.Lock()
-        self._wake = threading.Event()
+        self._writing = ledger.host.lock()
+        self._wake = ledger.host.event()
         self._closed = False
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._start = threading.Lock()
 
     def add(self, sighting: dict[str, Any]) -> None:
@@ -40,10 +40,8 @@ class Sightings:
         if not self._running():
             with self._start:
                 if not self._closed and not self._running():
-                    thread = threading.Thread(target=self._work, name="counterfoil-sightings", daemon=True)
-                    thread.start()
-                    self._thread = thread
-                    atexit.register(_flush, weakref.ref(self))
+                    self._thread = self._ledger.host.start(self._work, "counterfoil-sightings")
+                    self._ledger.host.at_exit(partial(_flush, weakref.ref(self)))
         self._wake.set()
 
     def _running(self) -> bool:
@@ -63,11 +61,11 @@ class Sightings:
 
     def _written_singly(self, batch: list[dict[str, Any]]) -> int:
         """How many could be written one by one. One that takes long is a ledger that is away, not a bad sighting."""
-        until = time.monotonic() + PAUSE_S
+        until = self._ledger.host.monotonic() + PAUSE_S
         written = 0
         for one in batch:
             written += self._written([one])
-            if time.monotonic() > until:
+            if self._ledger.host.monotonic() > until:
                 break
         return written
 
@@ -85,12 +83,11 @@ class Sightings:
         self.flush()
 
     def _work(self) -> None:
-        pause = threading.Event()
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
             self.flush()
-            pause.wait(PAUSE_S)
+            self._ledger.host.sleep(PAUSE_S)
 
 
 def _flush(kept: weakref.ref[Sightings]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, TypeVar
 
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
@@ -108,7 +107,7 @@ class BlockingShell(Shell):
         if not self.site.looks.reserve():
             return self.asked(row, Unclear("too many looks are under way"), boot, 0.0)
         heard: list[Evidence] = []
-        done = threading.Event()
+        done = self.site.ledger.host.event()
 
         def answer(evidence: Evidence) -> None:
             heard.append(evidence)

@@ -6,8 +6,6 @@ Owns everything but the waiting. A call is validated and named here; what follow
 from __future__ import annotations
 
 import os
-import socket
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
@@ -22,6 +20,7 @@ from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerError, UsageError
 from counterfoil.guard import Budget, LoopGuard
+from counterfoil.host import Host
 from counterfoil.identity import NotCanonical, identify
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import close_engine, open_engine
@@ -39,7 +38,7 @@ from counterfoil.runner.naming import NOT_NAMED, Names, Secrets, agree
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.requests import begin_of, request_of
 from counterfoil.runner.resolve import decided, resolve
-from counterfoil.runner.settings import by_name, check_settings, check_turn
+from counterfoil.runner.settings import by_name, check_settings, check_turn, with_undos
 from counterfoil.runner.watch import Watch
 from counterfoil.runner.worker import Workers
 from counterfoil.steps import Flow
@@ -82,6 +81,7 @@ class Core(Names):
         budget: Budget | None = None,
         loop_guard: LoopGuard | None = LoopGuard(),  # noqa: B008 - frozen
         mode: Mode = "enforce",
+        host: Host | None = None,
     ) -> None:
         """Open a ledger and register tools.
 
@@ -98,7 +98,7 @@ class Core(Names):
                 it. What it raises is logged. A crash may lose a telling; `audit.incidents()` has them all.
             attempts_max: how many tool functions may run at once here, overrun ones included.
             messages: how long what a model is told may be, and which secrets of the program never stand in it.
-            random: the source of jitter; for tests.
+            random, host: the source of jitter; how work is started in the background, and waits. For tests.
             budget: what each task may use up that has no budget of its own; then every call names its task.
             loop_guard: when a call that goes on failing in a turn of a task is no longer tried; None: it always is.
             mode: "observe": the guards only count, and note what they would have refused. A pause holds all the same.
@@ -110,32 +110,33 @@ class Core(Names):
         """
         check_settings(tenant, clock_margin_s, attempts_max)
         self._secrets = Secrets.given(secret)
-        holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._tools = by_name(tools, self._secrets.newest is not None)
-        self._known = self._tools | {
-            one.name: one for tool in self._tools.values() for one in (tool.revoke_tool, tool.compensation_tool) if one
-        }
+        self._known = with_undos(self._tools)
         self._process = os.getpid()
         self._tenant = tenant
         self._clock = clock or SystemClock()
         self._owns_engine = isinstance(ledger, str)
         told = listener(on_incident)
         self._engine = open_engine(ledger)
-        self._ledger = Ledger(self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told)
+        self._ledger = Ledger(
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host
+        )
         try:
             agree(self._ledger, self._tools.values(), tenant, self._secrets)
         except Exception:
             if self._owns_engine:
                 close_engine(self._engine)
             raise
+        host = self._ledger.host
+        holder = host.name()
+        self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._sightings = Sightings(self._ledger)
         self._site = Site(
             ledger=self._ledger,
             clock=self._clock,
             holder=holder,
-            attempts=Workers("counterfoil-attempt", attempts_max),
-            looks=Workers("counterfoil-look", attempts_max),
+            attempts=Workers("counterfoil-attempt", attempts_max, host),
+            looks=Workers("counterfoil-look", attempts_max, host),
             overruns=Overruns(self._ledger, self._clock),
             backlog=Backlog(self._ledger),
             observer=observer,

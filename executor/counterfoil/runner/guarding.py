@@ -6,7 +6,6 @@ Owns how a call is described to them: its similarity, its cost, its limits. They
 from __future__ import annotations
 
 import json
-import uuid
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -192,7 +191,7 @@ class Guarding(Looking):
         asks = self.job.asks
         if asks is None:
             return Started(Applied(NO_ROW), deadline)
-        self._claim = uuid.uuid4().hex
+        self._claim = self.site.ledger.host.fresh()
         try:
             answer = self.site.ledger.guards.admit(asks, self._claim)
         except LedgerUnavailable:

@@ -16,6 +16,7 @@ from counterfoil.clock import Clock
 from counterfoil.effect import MICROSECONDS, Lost, Row
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import name_of
+from counterfoil.host import Thread
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.worker import Deadline, Running
 from counterfoil.steps import AttemptEnd
@@ -42,8 +43,8 @@ class Overruns:
         self._pause_s = ledger.margin_us / MICROSECONDS / 2
         self._alive: dict[Running, _Watched] = {}
         self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._wake = ledger.host.event()
+        self._thread: Thread | None = None
         self._closed = False
 
     def close(self) -> None:
@@ -59,9 +60,7 @@ class Overruns:
         """
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
-                thread = threading.Thread(target=self._work, name="counterfoil-overruns", daemon=True)
-                thread.start()
-                self._thread = thread
+                self._thread = self._ledger.host.start(self._work, "counterfoil-overruns")
             if not self._alive:
                 self._wake.set()
             self._alive[running] = _Watched(row, actor, deadline)

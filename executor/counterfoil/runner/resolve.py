@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from counterfoil.changes import Declined, Resolve
@@ -39,7 +38,7 @@ def resolve(ledger: Ledger, row: Row, verdict: Verdict, *, by: str, why: str, ve
         by=by.strip(),
         why=why.strip(),
         version=version,
-        claim_id=uuid.uuid4().hex,
+        claim_id=ledger.host.fresh(),
         value=kept,
     )
     answer = ledger.apply([change])[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from counterfoil.changes import Terms
@@ -32,6 +32,12 @@ def by_name(tools: Iterable[Tool[Any, Any]], has_secret: bool) -> dict[str, Tool
         named[one.name] = one
     check_alternatives({name: one.errors for name, one in named.items()})
     return named
+
+
+def with_undos(tools: Mapping[str, Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]:
+    """The tools, and those that take their effects back."""
+    undos = (one for tool in tools.values() for one in (tool.revoke_tool, tool.compensation_tool))
+    return {**tools, **{one.name: one for one in undos if one is not None}}
 
 
 def check_settings(tenant: object, clock_margin_s: float, attempts_max: object) -> None:

@@ -7,7 +7,6 @@ flow and the ledger do.
 from __future__ import annotations
 
 import traceback
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -67,7 +66,7 @@ class Shell(Guarding):
         deadline = Deadline(self.site.clock, self.job.tool.policy.timeout_s)
         if self.job.begin is None:
             return self._start_reading(deadline)
-        begin = replace(self.job.begin, claim_id=uuid.uuid4().hex, fresh=fresh)
+        begin = replace(self.job.begin, claim_id=self.site.ledger.host.fresh(), fresh=fresh)
         kept = False
         try:
             answer, interrupt = self.whole(begin)
@@ -134,7 +133,7 @@ class Shell(Guarding):
 
         gate = Gate(deadline.remaining_s)
         effect = self.handle(row, gate)
-        one = Running(gate, late)
+        one = Running(gate, late, self.site.ledger.host.event())
         if row is not NO_ROW:
             self.site.overruns.watch(one, row, self.job.actor, deadline)
         return one, effect

@@ -91,6 +91,10 @@ class Task(_Task):
         """Call a tool in this task and turn; `more` as for `Executor.call`."""
         return self._executor.call(tool, arguments, task=self.name, turn=self.turn, **more)
 
+    def rollback(self, *, context: Any = None) -> dict[str, Observation]:
+        """Compensate what was applied in this task, newest first: see `Executor.rollback`."""
+        return self._executor.rollback(self.name, context=context)
+
     @property
     def spent(self) -> dict[str, int]:
         """What is surely spent, by unit, in minor units. What is reserved or in doubt is not in it."""
@@ -120,6 +124,10 @@ class AsyncTask(_Task):
             await self._asked(self._declared)
             self._is_declared = True
         return await self._executor.call(tool, arguments, task=self.name, turn=self.turn, **more)
+
+    async def rollback(self, *, context: Any = None) -> dict[str, Observation]:
+        """See `Task.rollback`."""
+        return await self._executor.rollback(self.name, context=context)
 
     @property
     def spent(self) -> Coroutine[Any, Any, dict[str, int]]:

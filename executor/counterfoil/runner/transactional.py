@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -99,13 +98,14 @@ class _Joined:
 
     def __init__(self, shell: Shell, step: Transact) -> None:
         assert shell.job.begin is not None
-        self.done = threading.Event()
+        self.done = shell.site.ledger.host.event()
         self.wake: Callable[[], object] | None = None
         self._shell = shell
         self._row = step.row
         self._wait_s = max(0.0, step.wait_s)
         self._timeout_s = shell.job.tool.policy.timeout_s
-        self._begin: Begin = replace(shell.job.begin, claim_id=uuid.uuid4().hex, fresh=step.row is None)
+        claim_id = shell.site.ledger.host.fresh()
+        self._begin: Begin = replace(shell.job.begin, claim_id=claim_id, fresh=step.row is None)
         self._deadline = Deadline(shell.site.clock, self.most_s)
         self._gate = Gate(lambda: self._deadline.remaining_s())
         self._lock = threading.Lock()

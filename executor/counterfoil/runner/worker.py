@@ -7,14 +7,15 @@ overruns cannot be stopped: its thread goes on, keeps its place, and what it say
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from counterfoil.attempt import Gate
 from counterfoil.clock import Clock
 from counterfoil.effect import MICROSECONDS
+from counterfoil.host import Host
 from counterfoil.steps import AttemptEnd
 
 
@@ -36,10 +37,12 @@ class Deadline:
 class Workers:
     """Reused daemon threads. `reserve` takes one of `most` places, `run` uses it, its end frees it."""
 
-    def __init__(self, name: str, most: int) -> None:
+    def __init__(self, name: str, most: int, host: Host) -> None:
         self._name = name
+        self._host = host
         self._places = threading.BoundedSemaphore(most)
-        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._waiting = host.semaphore()
         self._idle = threading.Semaphore(0)
 
     def reserve(self) -> bool:
@@ -58,15 +61,17 @@ class Workers:
         """
         if not self._idle.acquire(blocking=False):
             try:
-                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+                self._host.start(self._work, self._name)
             except RuntimeError:  # the system gives no thread: the task must not be run later by another one
                 self._places.release()
                 raise
-        self._tasks.put(task)
+        self._tasks.append(task)
+        self._waiting.release()
 
     def _work(self) -> None:
         while True:
-            task = self._tasks.get()
+            self._waiting.acquire()
+            task = self._tasks.popleft()
             try:
                 task()
             finally:
@@ -77,9 +82,9 @@ class Workers:
 class Running:
     """An attempt while it runs: either its caller takes the end, or, once abandoned, `late` does. Never both."""
 
-    def __init__(self, gate: Gate, late: Callable[[AttemptEnd], None]) -> None:
+    def __init__(self, gate: Gate, late: Callable[[AttemptEnd], None], done: threading.Event) -> None:
         self.gate = gate
-        self.done = threading.Event()
+        self.done = done
         self.entered = False
         self.told_never_sent = False
         self.gone: Callable[[], bool] = lambda: False

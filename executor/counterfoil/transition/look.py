@@ -18,10 +18,13 @@ def found(row: Row, change: SettleLook, reading: Reading) -> Decision:
     seen = change.found
     assert seen is not None
     added = tuple(name for name in seen.references if name not in row.references)
-    columns: dict[str, Any] = {"references": (*row.references, *added), "looks": row.looks + 1, "revoke_by": None}
+    columns: dict[str, Any] = {"references": (*row.references, *added), "looks": row.looks + 1}
     detail: dict[str, Any] = {"proof": str(Proof.FOUND), "count": seen.count, "complete": seen.complete}
     detail |= {"references": list(seen.references), "asked_at": change.asked_at, "code": _told(change, row.count)}
-    if row.proof is Proof.REVOKED and row.revoked_at is not None and change.asked_at <= row.revoked_at:
+    if change.ends_revoke:
+        columns["revoke_by"] = None
+    elif row.revoked_at is not None and change.asked_at <= row.revoked_at:
+        # It saw an attempt that the revoke has named, and so has undone: no attempt begins while a revoke is unknown.
         return Decision({"looks": row.looks + 1}, "found_before_revoke", 0, change.actor, detail)
     if row.verdict is not Verdict.EFFECT_APPLIED:
         columns |= latched(row, Proof.FOUND, 0, reading) | value_columns(change.value) | {"code": detail["code"]}
