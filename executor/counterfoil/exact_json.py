@@ -166,7 +166,7 @@ def masked(tree: Json, name: str, open_names: Collection[str] = ()) -> Json:
     """
     if name in open_names:
         return tree
-    if is_private(name):
+    if is_private(name) and not isinstance(tree, bool | None):
         return MASK
     match tree:
         case dict():
@@ -184,7 +184,7 @@ def private(tree: Json, but: Collection[str] = (), path: Path = ()) -> Iterator[
             for name, item in tree.items():
                 if not path and name in but:
                     continue
-                if path and is_private(name):
+                if path and is_private(name) and not isinstance(item, bool | None):
                     yield (*path, name), PRIVATE
                 else:
                     yield from private(item, but, (*path, name))

@@ -47,7 +47,7 @@ def without_private(data: Any) -> Any:
     match data:
         case dict():
             return {
-                name: MASK if is_private(name) and one is not None else without_private(one)
+                name: MASK if is_private(name) and not isinstance(one, bool | None) else without_private(one)
                 for name, one in data.items()
             }
         case list() | tuple():

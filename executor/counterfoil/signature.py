@@ -194,7 +194,8 @@ def _marks(annotation: Any) -> Iterator[Any]:
 
 def _is_secret(annotation: Any, seen: tuple[Any, ...] = (), *, named: str = "") -> bool:
     """True where a secret is anywhere inside, by its type or by its name: then the whole argument is one."""
-    if is_private(named) and not _is_open(annotation):
+    # A flag tells no secret, however it is called.
+    if is_private(named) and annotation not in (bool, None, type(None)) and not _is_open(annotation):
         return True
     if any(annotation is one for one in seen):
         return False
