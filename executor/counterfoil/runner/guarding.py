@@ -13,6 +13,7 @@ from counterfoil.arguments import Valid
 from counterfoil.changes import GUARDED, Applied, Declined
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import LedgerUnavailable, UsageError
+from counterfoil.exact_json import MAX_DIGITS
 from counterfoil.guard import Admitted, Asks, Blocked, Budget, End, LoopGuard, Repeats, Sign, Twin, similarity
 from counterfoil.guard.breaker import CLOSED, Health
 from counterfoil.guard.budget import check_amount
@@ -149,9 +150,14 @@ def similar_to(tool: Tool[Any, Any], valid: Valid, again: str) -> bytes:
 
 def similar_to_sent(tool: Tool[Any, Any] | None, name: str, echo: str) -> bytes:
     """The similarity of a call whose arguments did not fit, from what was sent."""
-    sent = json.loads(echo)
+    sent = json.loads(echo, parse_int=_number)
     arguments = sent if isinstance(sent, dict) else {"": sent}
     return similarity(name, arguments, {} if tool is None else tool.arguments.alike)
+
+
+def _number(text: str) -> int | str:
+    """An integer that was sent; one that Python does not read, which is refused anyway, counts as its text."""
+    return int(text) if len(text) <= MAX_DIGITS else text
 
 
 def cost_of(tool: Tool[Any, Any], valid: Valid) -> tuple[str, int] | None:
