@@ -13,6 +13,7 @@ from unit.samples import one, valid
 
 from counterfoil import ALL_ARGUMENTS, ManualClock
 from counterfoil.arguments import Arguments
+from counterfoil.changes import Begin
 from counterfoil.identity import Identity, identify
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
@@ -63,7 +64,8 @@ def test_a_ledger_keeps_them_apart_and_gives_them_back(ledger_url: str) -> None:
     distinct = 0
     for kind, (annotation, _) in KINDS.items():
         arguments = one(annotation)
-        begins, references = {}, defaultdict(set)
+        begins: dict[bytes, Begin] = {}
+        references = defaultdict(set)
         for sample in samples(kind):
             named, stored = spelt(arguments, sample)
             references[named.key].add(sample.reference)

@@ -178,5 +178,5 @@ TOOLS += [vault_tool("timeout", look) for look in ("found", "raises", "absent")]
 def executor(clock: Clock | None = None, **settings: Any) -> Executor:
     from counterfoil import Messages
 
-    given = {"secret": SECRET, "messages": Messages(hide=[MARK["hidden"]])} | settings
+    given: dict[str, Any] = {"secret": SECRET, "messages": Messages(hide=[MARK["hidden"]])} | settings
     return Executor(os.environ["COUNTERFOIL_LEDGER"], TOOLS, clock=clock, **given)

@@ -314,8 +314,8 @@ RULES: Final = (
     Rule(
         "a vanished effect is not begun anew",
         LEDGER,
-        "if isinstance(change, Begin) and change.fresh:\n            born",
-        "if isinstance(change, Begin):\n            born",
+        "if isinstance(change, Begin) and change.fresh:\n            if change.named_by",
+        "if isinstance(change, Begin):\n            if change.named_by",
         ON_TROUBLE,
     ),
     Rule(
@@ -757,6 +757,13 @@ RULES: Final = (
         "identity: a begin holds the secret that names it",
         PINS,
         "    if known[:1] != (named.secret_id,):",
+        "    if False:",
+        ON_ROTATION,
+    ),
+    Rule(
+        "identity: nothing is begun by one name that was begun by another",
+        PINS,
+        "    if named.elsewhere:",
         "    if False:",
         ON_ROTATION,
     ),

@@ -116,17 +116,11 @@ class Core(Names):
         self._tenant = tenant
         self._clock = clock or SystemClock()
         self._owns_engine = isinstance(ledger, str)
-        told = listener(on_incident)
         self._engine = open_engine(ledger)
         self._ledger = Ledger(
-            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=listener(on_incident), host=host
         )
-        try:
-            agree(self._ledger, self._tools.values(), tenant, self._secrets)
-        except Exception:
-            if self._owns_engine:
-                close_engine(self._engine)
-            raise
+        self._agree()
         host = self._ledger.host
         holder = host.name()
         self._limits = Limits(tenant, holder, budget, loop_guard, mode)
@@ -165,6 +159,14 @@ class Core(Names):
         if tool not in self._tools:
             raise UsageError(f"no tool is named {tool!r} here")
         self._ledger.trust_keys(tool, self._tenant)
+
+    def _agree(self) -> None:
+        try:
+            agree(self._ledger, self._tools.values(), self._tenant, self._secrets)
+        except Exception:
+            if self._owns_engine:
+                close_engine(self._engine)
+            raise
 
     def _close(self) -> None:
         self._site.overruns.close()
