@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from itertools import combinations
 from typing import Any
 
 import pytest
-from changing import One, terms
+from changing import terms
 from identity.spelling import KINDS, Sample, samples
 from unit.samples import one, valid
 
@@ -15,20 +14,21 @@ from counterfoil import ALL_ARGUMENTS, ManualClock
 from counterfoil.arguments import Arguments
 from counterfoil.changes import Begin
 from counterfoil.identity import Identity, identify
+from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
 
 PAIRS = 10_000
 
 
-def identity(arguments: Any) -> Identity:
-    return identify(tenant="t", tool="x", task="k", names=ALL_ARGUMENTS, identity_arguments=arguments)
+def identity(arguments: Any, tool: str = "x") -> Identity:
+    return identify(tenant="t", tool=tool, task="k", names=ALL_ARGUMENTS, identity_arguments=arguments)
 
 
-def spelt(arguments: Arguments, sample: Sample) -> tuple[Identity, str]:
+def spelt(arguments: Arguments, sample: Sample, tool: str = "x") -> tuple[Identity, str]:
     """The identity of a spelling, and the arguments as they are kept."""
     found = valid(arguments, f'{{"x": {sample.text}}}')
-    return identity(found.identity), found.stored
+    return identity(found.identity, tool), found.stored
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,33 +56,37 @@ def test_no_two_types_share_a_key_by_their_spelling() -> None:
             assert spelt(arguments, sample)[0].key != spelt(text, sample)[0].key
 
 
+def begun(kind: str, named: Identity, stored: str, number: int) -> Begin:
+    """The begin of an effect with these arguments."""
+    return Begin(
+        key=named.key, id=named.id, tenant="t", tool=kind, task="k", turn=None, call_id=None, occurrence="",
+        fingerprint=named.fingerprint, canonical_version=1, arguments=stored, echo=stored, holder="host:1",
+        claim_id=f"c{number}", terms=terms(),
+    )  # fmt: skip
+
+
 def test_a_ledger_keeps_them_apart_and_gives_them_back(ledger_url: str) -> None:
     """Written and read back, the arguments of every spelling of every type make the key that they were written under;
     there are as many effects as there are values."""
     engine = open_engine(ledger_url)
-    ledger = Ledger(engine, clock=ManualClock())
-    distinct = 0
-    for kind, (annotation, _) in KINDS.items():
-        arguments = one(annotation)
+    try:
+        ledger = Ledger(engine, clock=ManualClock())
+        values: set[tuple[str, Any]] = set()
         begins: dict[bytes, Begin] = {}
-        references = defaultdict(set)
-        for sample in samples(kind):
-            named, stored = spelt(arguments, sample)
-            references[named.key].add(sample.reference)
-            begins[named.key] = One(ledger, tool=kind).begin(
-                terms(), key=named.key, id=f"{named.id}-{kind}", tool=kind, fingerprint=named.fingerprint,
-                arguments=stored, echo=stored, claim_id=f"c{distinct + len(begins)}", fresh=True,
-            )  # fmt: skip
-        assert all(len(one) == 1 for one in references.values())
-        begins = {key: begin for key, begin in begins.items() if ledger.read(key) is None}
+        of_kind = {kind: one(annotation) for kind, (annotation, _) in KINDS.items()}
+        for kind, arguments in of_kind.items():
+            for sample in samples(kind):
+                named, stored = spelt(arguments, sample, kind)
+                values.add((kind, sample.reference))
+                begins.setdefault(named.key, begun(kind, named, stored, len(begins)))
+        assert len(begins) == len(values) > 300
         ledger.apply(list(begins.values()))
-        distinct += len(begins)
-        for key in begins:
-            row = ledger.read(key)
-            assert row is not None
-            revived = arguments.revive(row.arguments)
-            assert isinstance(revived, dict), revived
-            again = valid(arguments, row.arguments)
-            assert (identity(again.identity).key, row.fingerprint) == (key, identity(again.identity).fingerprint)
-    assert distinct > 300
-    engine.dispose()
+        rows = Audit(ledger).effects(limit=len(begins) + 1)
+        assert len(rows) == len(begins)
+        for row in rows:
+            arguments = of_kind[row.tool]
+            assert isinstance(arguments.revive(row.arguments), dict)
+            again = identity(valid(arguments, row.arguments).identity, row.tool)
+            assert (again.key, again.fingerprint) == (row.key, row.fingerprint)
+    finally:
+        engine.dispose()
