@@ -32,6 +32,12 @@ nitpick_ignore_regex = [
     # needs no network.
     (r"py:.*", r"(_asyncio|asyncio|collections|concurrent|datetime|random|threading|types|typing)\..*"),
     (r"py:.*", r"(sqlalchemy|sa|opentelemetry)\..*"),
+    # The frameworks' own types.
+    (r"py:.*", r"(mcp|mcp_types|pydantic_ai)\..*"),
+    # A union of a name and a subscript, which Sphinx takes apart at the wrong place.
+    (r"py:class", r"int \| ~?collections\.abc\.Mapping\[str"),
+    # How the host does its work in the background, for tests; and a row of the table of codes.
+    (r"py:class", r"counterfoil\.(host\.Host|codes\.Code)"),
     # What the gauge is given is an executor.
     (r"py:.*", r"counterfoil\.adapters\.telemetry\.Audited"),
     # Type variables, and the types of `ALL_ARGUMENTS` and of what `tool(...)` returns: nobody needs to name them.

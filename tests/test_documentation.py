@@ -82,6 +82,15 @@ def test_taking_back_goes_as_it_says(tmp_path: Path) -> None:
     assert run("\n".join(python_blocks(page)), tmp_path) == said
 
 
+def test_keeping_and_pruning_goes_as_it_says(tmp_path: Path) -> None:
+    """The program of the page prints what the page says: charged once, pruned, and then expired."""
+    page = ROOT / "docs" / "how-to" / "keep-and-prune.md"
+    (program,) = python_blocks(page)
+    (said,) = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    scripts = str(Path(sys.executable).parent)
+    assert run(program, tmp_path, PATH=f"{scripts}{os.pathsep}{os.environ['PATH']}", PYTHONUNBUFFERED="1") == said
+
+
 def test_adopting_in_stages_goes_as_it_says(tmp_path: Path) -> None:
     """Run as one program, the blocks of the page print what the page says that they print."""
     page = ROOT / "docs" / "how-to" / "adopt-in-stages.md"
@@ -121,3 +130,16 @@ def _default(item: Field[Any]) -> str:
     if item.default_factory is not MISSING:
         return repr(item.default_factory())
     return "" if item.default is MISSING else repr(item.default)
+
+
+def test_each_condition_of_the_promise_links_to_a_test_that_there_is() -> None:
+    """In the README every condition has links; each names a file, and where it names a test, one that is in it."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    promise = text.partition("## The promise\n")[2].partition("\n## ")[0]
+    conditions = re.split(r"^- ", promise, flags=re.MULTILINE)[1:]
+    assert len(conditions) == 6
+    for condition in conditions:
+        assert "](tests/" in condition, condition
+    for path, _, name in (link.partition("#") for link in re.findall(r"\]\(((?:tests|docs)/[^)]+)\)", promise)):
+        assert (ROOT / path).exists(), path
+        assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), name

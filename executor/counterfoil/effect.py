@@ -144,8 +144,6 @@ class Revoked:
 
 Evidence: TypeAlias = Found[Any] | Absent | Unclear
 
-# ---------------------------------------------------------------- outcome: what an attempt said
-
 
 @dataclass(frozen=True, slots=True)
 class Returned:
@@ -256,6 +254,9 @@ class Row:
     revoked_through: int = 0
     revoked_at: int | None = None
     undone_by: str | None = None
+    retention_us: int | None = None
+    pruned_at: int | None = None
+    sealed_version: int = 0
     cost_unit: str | None = None
     cost_amount: int = 0
     cost_held: int = 0

@@ -161,9 +161,12 @@ def _attempt(request: Request, course: Course, begun: Row, started: Started) -> 
     )  # fmt: skip
     try:
         answer = yield from do(Write(settle))
-    finally:
+    except LedgerUnavailable:
         if end.interrupt is not None:  # whatever became of the record, the caller's cancellation goes through
-            raise end.interrupt
+            raise end.interrupt from None
+        raise
+    if end.interrupt is not None:
+        raise end.interrupt
     if resend and isinstance(end.outcome, NeverSent) and not end.outcome.retryable:
         course.resend_over = True
     found = still_there(answer.row)

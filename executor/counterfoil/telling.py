@@ -25,6 +25,7 @@ WHY_NOT_TAKEN_BACK = {
     "effect_unknown": "It is not known whether it was carried out: only what was applied can be compensated.",
     "ended": "It was taken back before.",
     "under_way": "A second request for it may still be under way; wait a little.",
+    "expired": "It was carried out or refused long ago, and its record is archived; a person has to see to it.",
     "revoking": "Another revoke of it has not ended yet.",
 }
 
@@ -99,6 +100,8 @@ def applied_words(tool: str, row: Row, *, mine: bool, looked: bool, interrupted:
         code = "applied_more_than_once"
     elif not row.complete:
         code = "incomplete"
+    elif row.pruned_at is not None:
+        code = "expired"
     elif row.value is None and row.value_note is not None:
         code = "value_not_stored"
     elif not row.verified:

@@ -21,7 +21,7 @@ from counterfoil.cli.ending import Code
 COMMAND = [sys.executable, "-m", "counterfoil.cli"]
 NAMES = {
     *("demo", "effects", "show", "doubts", "stats", "incidents", "reconcile", "resolve", "pause", "resume", "status"),
-    *("tools", "schemas", "db"),
+    *("tools", "schemas", "prune", "audit", "db", "mcp"),
 }
 
 

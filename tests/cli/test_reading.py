@@ -15,7 +15,10 @@ import sqlalchemy as sa
 from counterfoil.ledger.connect import bare_engine
 from counterfoil.ledger.schema import metadata
 
-READING = (("effects",), ("show", "cf-"), ("doubts",), ("incidents",), ("db", "check"))
+READING = (
+    *(("effects",), ("show", "cf-"), ("doubts",), ("incidents",), ("db", "check")),
+    *(("audit", "verify"), ("audit", "export")),
+)
 RESOLVE = ("resolve", "cf-", "--applied", "--by", "N. N.", "--why", "seen at the bank")
 
 

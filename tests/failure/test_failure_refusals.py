@@ -58,7 +58,7 @@ LOST_CAUSES: list[Callable[[], BaseException]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cause", LOST_CAUSES, ids=lambda make: repr(make()))
+@pytest.mark.parametrize("cause", LOST_CAUSES, ids=lambda make: type(make()).__name__)
 def test_a_refusal_from_a_lost_answer_is_lost(cause: Callable[[], BaseException]) -> None:
     """However deep it stands in the explicit chain or in a group, no answer means no refusal, raised or listed."""
     lost = cause()

@@ -35,6 +35,8 @@ CATALOGUES = {
         """SELECT table_name, column_name, data_type, character_maximum_length, is_nullable, column_default, is_identity
            FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position""",
         "SELECT sequencename, data_type::text, start_value, increment_by FROM pg_sequences ORDER BY 1",
+        "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1",
+        "SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1",
     ),
 }
 

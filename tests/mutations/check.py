@@ -1,7 +1,7 @@
 """Take each safety rule out in turn and show which test goes red: `PYTHONPATH=tests python -m mutations.check [WORDS]`.
 
-With WORDS, only the rules whose name contains them. Exit 0 only if every removal was noticed. The asked tests run on
-SQLite; the rules themselves are the same code for both databases.
+With WORDS, only the rules whose name contains them. `--write` makes the page of the documentation, of all rules. Exit 0
+only if every removal was noticed. Two rules are checked at a time.
 """
 
 from __future__ import annotations
@@ -12,12 +12,28 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
-from mutations.rules import RULES, Rule
+from mutations.conditions import ALL_RULES
+from mutations.rules import Rule
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "executor"
+PAGE: Final = ROOT / "docs" / "explanation" / "safety-rules.md"
+JOBS: Final = 2
+_ROW: Final = re.compile(r"^\| ([^|]+) \| `([^|`]+)` \| `([^|`]+)` \|$", re.MULTILINE)
+_HEAD: Final = """# The safety rules, one by one
+
+Each row is a rule that the promise rests on. A program takes the rule out of a copy of the library and runs tests: the
+one named here goes red without it. None could be removed unnoticed when this page was made, by
+`PYTHONPATH=tests python -m mutations.check --write`.
+
+| rule | stands in | without it this test fails |
+|---|---|---|
+"""
 
 
 def removed(rule: Rule, library: Path) -> None:
@@ -39,18 +55,11 @@ def noticed(rule: Rule) -> str | None:
         library = Path(folder) / "executor"
         shutil.copytree(LIBRARY, library)
         removed(rule, library)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-k",
-            "not postgresql",
-            *rule.tests,
+        tests = [
+            str(library / one.removeprefix("executor/")) if one.startswith("executor/") else one for one in rule.tests
         ]
+        which = [] if rule.server else ["-k", "not postgresql"]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *which, *tests]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -61,19 +70,36 @@ def noticed(rule: Rule) -> str | None:
             check=False,
         )
     red = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return red.group(1) if red is not None else None
+    if red is None and done.returncode not in (0, 5):
+        raise RuntimeError(f"{rule.name}: pytest ended with {done.returncode} and named no test\n{done.stdout[-2000:]}")
+    return None if red is None else red.group(1).replace(str(library), "executor")
+
+
+def page(caught: Iterable[tuple[Rule, str]]) -> str:
+    """The table as a page of the documentation."""
+    return _HEAD + "".join(f"| {rule.name} | `{rule.file}` | `{test.split('[')[0]}` |\n" for rule, test in caught)
+
+
+def rows(text: str) -> list[tuple[str, str, str]]:
+    """The rule, its file and the test of each row of the page."""
+    return _ROW.findall(text)
 
 
 def main(words: list[str]) -> int:
     """Check the rules and print a table."""
-    survivors = 0
-    for rule in RULES:
-        if not all(word in rule.name for word in words):
-            continue
-        red = noticed(rule)
-        survivors += red is None
-        print(f"{'caught  ' if red else 'SURVIVED'}  {rule.name:<58} {red or ''}", flush=True)  # noqa: T201
-    print(f"{survivors} of {len(RULES)} rules could be removed unnoticed")  # noqa: T201
+    write = "--write" in words
+    wanted = [word for word in words if word != "--write"]
+    rules = [rule for rule in ALL_RULES if all(word in rule.name for word in wanted)]
+    with ThreadPoolExecutor(JOBS) as threads:
+        found = []
+        for number, (rule, red) in enumerate(zip(rules, threads.map(noticed, rules), strict=True), 1):
+            found.append((rule, red))
+            told = f"{'caught  ' if red else 'SURVIVED'}  {rule.name:<58} {red or ''}"
+            print(f"{number:>3}/{len(rules)}  {told}", flush=True)  # noqa: T201
+    survivors = [rule for rule, red in found if red is None]
+    print(f"{len(survivors)} of {len(rules)} rules could be removed unnoticed")  # noqa: T201
+    if write and not survivors and not wanted:
+        PAGE.write_text(page((rule, red) for rule, red in found if red is not None), encoding="utf-8")
     return 1 if survivors else 0
 
 

@@ -12,13 +12,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: where it stands, how its removal reads, and the tests that are asked."""
+    """One rule: where it stands, how its removal reads, and the tests that are asked, on SQLite or, where the rule is
+    about a `server`, on PostgreSQL."""
 
     name: str
     file: str
     kept: str
     removed: str
     tests: tuple[str, ...]
+    server: bool = False
 
 
 BEGIN: Final = "transition/begin.py"
@@ -44,6 +46,14 @@ ON_JOINT: Final = ("tests/calls/test_same_transaction.py",)
 ON_TROUBLE: Final = ("tests/calls/test_ledger_trouble.py",)
 ON_FILE: Final = ("tests/cases/test_c44_sqlite_file.py",)
 CONNECT: Final = "ledger/connect.py"
+KEEPING: Final = "transition/keeping.py"
+KEEPER: Final = "ledger/keeping.py"
+ON_PRUNE: Final = ("tests/ledger/test_prune.py",)
+ON_CRASHED_PRUNE: Final = ("tests/crash/test_crash_prune.py",)
+ON_EXPIRED: Final = ("tests/calls/test_expired.py",)
+VERIFYING: Final = "ledger/verifying.py"
+ON_TAMPERING: Final = ("tests/ledger/test_tampering.py",)
+ON_SEALS: Final = ("tests/ledger/test_seals.py",)
 GUARDING: Final = "ledger/guarding.py"
 ACCOUNTS: Final = "ledger/accounts.py"
 BUDGET: Final = "guard/budget.py"
@@ -591,6 +601,140 @@ RULES: Final = (
         "    if row.undone_by is not None:\n        code",
         "    if False:\n        code",
         ON_TAKING_BACK,
+    ),
+    Rule(
+        "what is unknown is never pruned", KEEPING, "if row.verdict is Verdict.EFFECT_UNKNOWN:", "if False:", ON_PRUNE
+    ),
+    Rule("what is incomplete is never pruned", KEEPING, "if not row.complete:", "if False:", ON_PRUNE),
+    Rule("what was applied twice is never pruned", KEEPING, "if row.count > 1:", "if False:", ON_PRUNE),
+    Rule("what is looked at again is never pruned", KEEPING, "if row.look_at is not None:", "if False:", ON_PRUNE),
+    Rule(
+        "what is being taken back is never pruned",
+        KEEPING,
+        "if undo_open or row.revoke_by is not None:",
+        "if False:",
+        ON_PRUNE,
+    ),
+    Rule(
+        "a record outlives the provider's key",
+        KEEPING,
+        'return None if is_over(row, last, reading) else "key_remembered"',
+        "return None",
+        ON_PRUNE,
+    ),
+    Rule(
+        "the retention that an attempt was told is kept",
+        BEGIN,
+        "return max(known, default=None)",
+        "return None",
+        ON_PRUNE,
+    ),
+    Rule(
+        "an applied tombstone answers expired",
+        "telling.py",
+        "elif row.pruned_at is not None:",
+        "elif False:",
+        ON_EXPIRED,
+    ),
+    Rule(
+        "the fence goes on after a prune",
+        KEEPING,
+        '        "pruned_at": reading.now,\n',
+        '        "pruned_at": reading.now,\n        "attempts": 0,\n',
+        ON_PRUNE,
+    ),
+    Rule(
+        "the generation of the key goes on after a prune",
+        KEEPING,
+        '        "pruned_at": reading.now,\n',
+        '        "pruned_at": reading.now,\n        "key_answered": False,\n',
+        ON_PRUNE,
+    ),
+    Rule(
+        "a tombstone is not taken back",
+        "transition/undo.py",
+        'if change.stage == "named" and row.pruned_at is not None:',
+        "if False:",
+        ON_PRUNE,
+    ),
+    Rule(
+        "lines are on disk before rows go",
+        "ledger/archive.py",
+        "            os.fsync(self._file)\n        except OSError:",
+        "        except OSError:",
+        ON_CRASHED_PRUNE,
+    ),
+    Rule(
+        "a torn line is taken away",
+        "ledger/archive.py",
+        "        if end < size:\n",
+        "        if False:\n",
+        ON_CRASHED_PRUNE,
+    ),
+    Rule(
+        "references stay owned after a prune",
+        KEEPER,
+        "    connection.execute(sa.delete(sightings).where(sightings.c.key.in_(keys)))\n",
+        "    connection.execute(sa.delete(sightings).where(sightings.c.key.in_(keys)))\n"
+        "    connection.exec_driver_sql('DELETE FROM \"references\"')\n",
+        ON_PRUNE,
+    ),
+    Rule(
+        "an effect is compared with its seal",
+        VERIFYING,
+        "if digests.state(row) != last.state:",
+        "if False:",
+        ON_TAMPERING,
+    ),
+    Rule(
+        "an entry is compared with its seal",
+        VERIFYING,
+        "if made is not None and made.entry(entry) != mark:",
+        "if False:",
+        ON_TAMPERING,
+    ),
+    Rule(
+        "a book without a gap is asked for",
+        VERIFYING,
+        "for seq in islice(missing, _MISSING_NAMED):",
+        "for seq in ():",
+        ON_TAMPERING,
+    ),
+    Rule("what may only grow is compared", VERIFYING, "and fallen(row, last.least):", "and False:", ON_TAMPERING),
+    Rule(
+        "an effect that no seal holds is named",
+        VERIFYING,
+        'if last is None and row["sealed_version"] != 0:',
+        "if False:",
+        ON_TAMPERING,
+    ),
+    Rule(
+        "a seal is chained to the one before",
+        VERIFYING,
+        "if made.root(head, (made.leaf(_leaf(leaf)) for leaf in mine)) != bytes(one.root):",
+        "if False:",
+        ON_SEALS,
+    ),
+    Rule(
+        "a kept root must be in the chain",
+        VERIFYING,
+        "if kept is not None and not any(",
+        "if False and not any(",
+        ON_SEALS,
+    ),
+    Rule(
+        "a secret keys the seals",
+        "ledger/sealing.py",
+        'self._key = None if secret is None else hmac.digest(secret, _NAME + b"key", "sha256")',
+        "self._key = None",
+        ON_SEALS,
+    ),
+    Rule(
+        "schedules raise no alarm",
+        "ledger/sealing.py",
+        "told = {name: content for name, content in columns.items() if name not in _NOT_SEALED}",
+        'told = {name: content for name, content in columns.items() if name != "sealed_version"}',
+        ON_SEALS,
     ),
     Rule(
         "guard: a refusal rolls back what was written for it",

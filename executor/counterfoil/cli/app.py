@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterfoil.cli import database, guards, incidents, read, statistics, work
+from counterfoil.cli import database, guards, incidents, keeping, read, sealing, serving, statistics, work
 from counterfoil.cli.ending import Commands
 
 app = typer.Typer(
@@ -20,9 +20,11 @@ app = typer.Typer(
 db = typer.Typer(no_args_is_help=True, help="The ledger's tables.")
 
 for command in (work.demo, read.effects, read.show, read.doubts, statistics.stats, work.reconcile, work.resolve,
-                work.tools, work.schemas, guards.pause, guards.resume, guards.status):  # fmt: skip
+                work.tools, work.schemas, guards.pause, guards.resume, guards.status, keeping.prune):  # fmt: skip
     app.command()(command)
 app.add_typer(incidents.group, name="incidents")
+app.add_typer(serving.group, name="mcp")
+app.add_typer(sealing.group, name="audit")
 app.add_typer(db, name="db")
 db.command()(database.upgrade)
 db.command()(database.check)

@@ -25,6 +25,7 @@ class Code(IntEnum):
     LEDGER_UNUSABLE = 3
     NOT_RESOLVED = 4
     UNSAID = 5
+    NOT_AS_SEALED = 6
     INTERRUPTED = 130
 
 

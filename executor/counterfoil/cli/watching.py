@@ -18,8 +18,10 @@ from typing import Any, Final, TextIO
 
 from counterfoil.cli.display import moment, plain
 from counterfoil.cli.ending import Code
+from counterfoil.cli.sealing import seal_content
 from counterfoil.effect import MICROSECONDS
 from counterfoil.ledger.audit import instant_text
+from counterfoil.ledger.seals import EveryMinute
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.async_executor import AsyncExecutor
 from counterfoil.runner.executor import Executor
@@ -29,10 +31,16 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _SAME_LINE: Final = "\r\x1b[2K"
 
 
-def watch(executor: Executor | AsyncExecutor, out: TextIO, *, json_output: bool, **times: Any) -> Code:
-    """Watch until a signal asks to stop: 0 after SIGTERM, 130 after Ctrl-C. `times` as `Executor.watch` takes them."""
-    lines = _Lines(executor, out)
-    told: Told = _objects(executor, out) if json_output else lines.told
+def watch(
+    executor: Executor | AsyncExecutor, out: TextIO, *, json_output: bool, seals: bool = True, **times: Any
+) -> Code:
+    """Watch until a signal asks to stop: 0 after SIGTERM, 130 after Ctrl-C. `times` as `Executor.watch` takes them.
+
+    With `seals`, what is new is sealed once a minute, by whichever host comes first.
+    """
+    sealing = EveryMinute(executor._ledger, executor._secrets.newest) if seals else None
+    lines = _Lines(executor, out, sealing)
+    told: Told = _objects(executor, out, sealing) if json_output else lines.told
     if isinstance(executor, Executor):
         stop = threading.Event()
         with _asked_to_stop(stop.set) as caught:
@@ -82,13 +90,15 @@ def _asked_to_stop(stop: Callable[[], object]) -> Iterator[list[int]]:
         waiting.join()
 
 
-def _objects(executor: Executor | AsyncExecutor, out: TextIO) -> Told:
+def _objects(executor: Executor | AsyncExecutor, out: TextIO, sealing: EveryMinute | None) -> Told:
     """One JSON object for each round, on a line of its own."""
 
     def told(seen: Round) -> None:
         content = {"round": seen.number, "at": instant_text(executor._clock.wall_us()), **asdict(seen.done)}
         content |= {"left": seen.doubts, "next_due_at": instant_text(seen.due_at)}
         content |= {"pause_s": round(seen.pause_s, 3), "trouble": seen.trouble}
+        made = None if sealing is None or seen.trouble is not None else sealing.after_round()
+        content |= {"seal": None if made is None else seal_content(made)}
         out.write(json.dumps(content) + "\n")
         out.flush()
 
@@ -98,7 +108,8 @@ def _objects(executor: Executor | AsyncExecutor, out: TextIO) -> Told:
 class _Lines:
     """Lines for a person: what has changed. A terminal sees quiet rounds too, each in the place of the one before."""
 
-    def __init__(self, executor: Executor | AsyncExecutor, out: TextIO) -> None:
+    def __init__(self, executor: Executor | AsyncExecutor, out: TextIO, sealing: EveryMinute | None = None) -> None:
+        self._sealing = sealing
         self._clock = executor._clock
         self._out = out
         self._terminal = out.isatty()
@@ -108,7 +119,11 @@ class _Lines:
     def told(self, seen: Round) -> None:
         quiet = seen.trouble is None and seen.done == Reconciled() and seen.doubts == self._left
         self._left = seen.doubts
-        if self._terminal or not quiet:
+        made = None if self._sealing is None or seen.trouble is not None else self._sealing.after_round()
+        if made is not None:
+            sealed = f"sealed {made.effects} effects and {made.entries} entries, root {made.text}"
+            self._write(f"{self._line(seen)}\n{moment(self._clock.wall_us())}  {sealed}", False)
+        elif self._terminal or not quiet:
             self._write(self._line(seen), quiet)
 
     def end(self, done: Reconciled) -> None:

@@ -122,6 +122,9 @@ def reconcile(
         float,
         typer.Option("--claim", metavar="SECONDS", help="With --watch: so long others leave alone what is taken."),
     ] = CLAIM_S,
+    seals: Annotated[
+        bool, typer.Option("--seal/--no-seal", help="With --watch: seal what is new, once a minute.")
+    ] = True,
     ledger: LedgerOption = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -131,7 +134,7 @@ def reconcile(
         with application(app, ledger) as executor:
             size = min(BATCH, limit)
             code = watching.watch(
-                executor, out, json_output=json_output, limit=size, interval_s=interval, claim_s=claim
+                executor, out, json_output=json_output, seals=seals, limit=size, interval_s=interval, claim_s=claim
             )
         raise Ended(code)
     with application(app, ledger) as executor, _progress() as tell:

@@ -70,6 +70,7 @@ def described(row: Row) -> dict[str, Any]:
         "created_at": instant_text(row.created_at),
         "begun_at": instant_text(row.begun_at),
         "updated_at": instant_text(row.updated_at),
+        "pruned_at": instant_text(row.pruned_at),
         "lease_until": instant_text(row.lease_until),
         "sends_until": instant_text(row.sends_until),
         "absent_from": instant_text(row.absent_from),

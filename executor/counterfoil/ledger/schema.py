@@ -83,6 +83,9 @@ effects = sa.Table(
     sa.Column("revoked_through", sa.Integer, nullable=False),
     sa.Column("revoked_at", sa.BigInteger),
     sa.Column("undone_by", sa.String(64)),
+    sa.Column("retention_us", sa.BigInteger),
+    sa.Column("pruned_at", sa.BigInteger),
+    sa.Column("sealed_version", sa.Integer, nullable=False),
     sa.Column("cost_unit", sa.String(16)),
     sa.Column("cost_amount", sa.BigInteger, nullable=False),
     sa.Column("cost_held", sa.BigInteger, nullable=False),
@@ -98,6 +101,8 @@ effects = sa.Table(
     sa.Index("ix_effects_due", "look_at", sqlite_where=sa.text("look_at IS NOT NULL"),
              postgresql_where=sa.text("look_at IS NOT NULL")),
     sa.Index("ix_effects_created_at", "created_at"),
+    sa.Index("ix_effects_unsealed", "key", sqlite_where=sa.text("sealed_version < version"),
+             postgresql_where=sa.text("sealed_version < version")),
 )  # fmt: skip
 
 references = sa.Table(
@@ -120,6 +125,50 @@ entries = sa.Table(
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("detail", sa.JSON, nullable=False),
     sa.Column("at", sa.BigInteger, nullable=False),
+)
+
+# On PostgreSQL the book is append-only for everybody: only a prune, which says so in its transaction, takes some out.
+for _statement in (
+    """CREATE FUNCTION counterfoil_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('counterfoil.pruning', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'entries are append-only: counterfoil prune alone takes some out';
+END $$""",
+    """CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE ON entries
+FOR EACH ROW EXECUTE FUNCTION counterfoil_append_only()""",
+    """CREATE TRIGGER entries_not_emptied BEFORE TRUNCATE ON entries
+FOR EACH STATEMENT EXECUTE FUNCTION counterfoil_append_only()""",
+):
+    _made = sa.DDL(_statement)  # type: ignore[no-untyped-call]
+    sa.event.listen(entries, "after_create", _made.execute_if(dialect="postgresql"))
+
+# A seal closes what was written since the one before. `root` is made from everything in it and from `previous`.
+seals = sa.Table(
+    "seals",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("format", sa.Integer, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("effects", sa.Integer, nullable=False),
+    sa.Column("entries", sa.Integer, nullable=False),
+    sa.Column("secret_id", sa.String(16)),
+    sa.Column("previous", sa.LargeBinary(32), nullable=False),
+    sa.Column("root", sa.LargeBinary(32), nullable=False),
+)
+
+# What a seal holds of one effect: the digests of its entries from `first` to `version`, and of its state at `version`.
+sealed = sa.Table(
+    "sealed",
+    metadata,
+    sa.Column("seal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.LargeBinary(32), primary_key=True, index=True),
+    sa.Column("first", sa.Integer, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("state", sa.LargeBinary(32), nullable=False),
+    sa.Column("least", sa.Text, nullable=False),
+    sa.Column("entries", sa.LargeBinary, nullable=False),
 )
 
 sightings = sa.Table(

@@ -138,9 +138,17 @@ def _attempt(row: Row, begin: Begin, terms: Terms, reading: Reading) -> dict[str
         "review_us": terms.review_us,
         "audit_us": terms.audit_us,
         "keyed": terms.keyed and (row.keyed or row.verdict is Verdict.NO_EFFECT),
+        "retention_us": None if begin.undoes is not None else _retention(row, terms),
+        "pruned_at": None,
         "begun_at": now,
         "unknown_since": now if row.verdict is Verdict.NO_EFFECT else row.unknown_since,
     }
+
+
+def _retention(row: Row, terms: Terms) -> int | None:
+    """For how long the record must outlive its last request: the longest that any attempt was told of its key."""
+    known = [one for one in (row.retention_us, terms.retention_us) if one is not None]
+    return max(known, default=None)
 
 
 def _absent_from(row: Row, terms: Terms, sends_until: int, reading: Reading) -> int | None:

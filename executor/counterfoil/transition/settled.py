@@ -23,6 +23,7 @@ def value_columns(value: StoredValue | None) -> dict[str, Any]:
         "value_size": value.size,
         "value_digest": value.digest,
         "value_note": value.note,
+        "pruned_at": None,  # there is something to tell again
     }
 
 

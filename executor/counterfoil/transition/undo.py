@@ -19,6 +19,8 @@ from counterfoil.transition.settled import ended
 
 
 def undone(row: Row, change: Undo, reading: Reading) -> Decision | Repeated | Refusal:
+    if change.stage == "named" and row.pruned_at is not None:
+        return Refusal("expired")  # what it was is archived: nobody could say what to take back
     if change.kind == "compensation":
         return _compensation(row, change, reading)
     match change.stage:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from counterfoil_migrations.names import pins, twins
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -23,6 +25,8 @@ def upgrade() -> None:
     pins()
     references()
     repeats()
+    seals()
+    sealed()
     sightings()
     task_entries()
     tasks()
@@ -31,9 +35,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    guards = ("tools", "tasks", "task_entries", "repeats")
-    for table in ("twins", "pins", *guards, "sightings", "references", "incidents", "entries", "effects"):
+    guards = ("twins", "pins", "tools", "tasks", "task_entries", "repeats")
+    for table in (*guards, "sightings", "sealed", "seals", "references", "incidents", "entries", "effects"):
         op.drop_table(table)
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("DROP FUNCTION counterfoil_append_only()")
 
 
 def effects() -> None:
@@ -60,6 +66,8 @@ def effects() -> None:
     op.create_index("ix_effects_created_at", "effects", ["created_at"])
     due = sa.text("look_at IS NOT NULL")
     op.create_index("ix_effects_due", "effects", ["look_at"], sqlite_where=due, postgresql_where=due)
+    left = sa.text("sealed_version < version")
+    op.create_index("ix_effects_unsealed", "effects", ["key"], sqlite_where=left, postgresql_where=left)
 
 
 def named() -> list[sa.Column[object]]:
@@ -145,6 +153,9 @@ def seen() -> list[sa.Column[object]]:
         sa.Column("revoked_through", sa.Integer(), nullable=False),
         sa.Column("revoked_at", sa.BigInteger()),
         sa.Column("undone_by", sa.String(64)),
+        sa.Column("retention_us", sa.BigInteger()),
+        sa.Column("pruned_at", sa.BigInteger()),
+        sa.Column("sealed_version", sa.Integer(), nullable=False),
         sa.Column("cost_unit", sa.String(16)),
         sa.Column("cost_amount", sa.BigInteger(), nullable=False),
         sa.Column("cost_held", sa.BigInteger(), nullable=False),
@@ -169,6 +180,23 @@ def entries() -> None:
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("key", "seq", name=op.f("pk_entries")),
     )
+    if op.get_bind().dialect.name == "postgresql":
+        append_only()
+
+
+def append_only() -> None:
+    """Nobody changes or removes an entry, but for a prune, which says so in its transaction."""
+    op.execute("""CREATE FUNCTION counterfoil_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('counterfoil.pruning', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'entries are append-only: counterfoil prune alone takes some out';
+END $$""")
+    op.execute("""CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE ON entries
+FOR EACH ROW EXECUTE FUNCTION counterfoil_append_only()""")
+    op.execute("""CREATE TRIGGER entries_not_emptied BEFORE TRUNCATE ON entries
+FOR EACH STATEMENT EXECUTE FUNCTION counterfoil_append_only()""")
 
 
 def incidents() -> None:
@@ -200,6 +228,36 @@ def references() -> None:
         sa.Column("key", sa.LargeBinary(32), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "tool", "reference", name=op.f("pk_references")),
     )
+
+
+def seals() -> None:
+    op.create_table(
+        "seals",
+        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("format", sa.Integer(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("effects", sa.Integer(), nullable=False),
+        sa.Column("entries", sa.Integer(), nullable=False),
+        sa.Column("secret_id", sa.String(16)),
+        sa.Column("previous", sa.LargeBinary(32), nullable=False),
+        sa.Column("root", sa.LargeBinary(32), nullable=False),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_seals")),
+    )
+
+
+def sealed() -> None:
+    op.create_table(
+        "sealed",
+        sa.Column("seal", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("key", sa.LargeBinary(32), nullable=False),
+        sa.Column("first", sa.Integer(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("state", sa.LargeBinary(32), nullable=False),
+        sa.Column("least", sa.Text(), nullable=False),
+        sa.Column("entries", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("seal", "key", name=op.f("pk_sealed")),
+    )
+    op.create_index(op.f("ix_sealed_key"), "sealed", ["key"])
 
 
 def sightings() -> None:
@@ -287,25 +345,4 @@ def repeats() -> None:
         sa.Column("blocked", sa.Integer(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "task", "turn", "tool", "similar", name=op.f("pk_repeats")),
-    )
-
-
-def pins() -> None:
-    op.create_table(
-        "pins",
-        sa.Column("name", sa.String(32), nullable=False),
-        sa.Column("value", sa.Text(), nullable=False),
-        sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_pins")),
-    )
-
-
-def twins() -> None:
-    op.create_table(
-        "twins",
-        sa.Column("tenant", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
-        sa.Column("key", sa.LargeBinary(32), nullable=False),
-        sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "fingerprint", "key", name=op.f("pk_twins")),
     )

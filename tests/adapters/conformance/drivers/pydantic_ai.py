@@ -1,0 +1,93 @@
+"""Pydantic AI: an agent with a function for its model. Its retries of tools are on, and its resuming from messages."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from adapters.conformance.driver import Ended
+from adapters.conformance.house import House, Pay
+from adapters.conformance.model import Call, Model, Told
+from pydantic_ai import Agent, ModelRetry
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from counterfoil.adapters.pydantic_ai import ExecutorToolset, RunStopped
+
+RETRIES = 3
+
+
+class PydanticAI:
+    """An agent with a toolset."""
+
+    name = "pydantic-ai"
+    flags_errors = True
+    cancellable = True
+
+    async def converse(
+        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
+    ) -> Ended:
+        async with house.async_executor() as executor:
+            agent = Agent(model_of(model), toolsets=[ExecutorToolset(executor)], retries=RETRIES)
+            try:
+                await _run(agent, pending, conversation_id=task)
+            except RunStopped as stopped:
+                return Ended(stopped.observation.stop)
+        return Ended()
+
+    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
+        agent = Agent(model_of(model), retries=RETRIES)
+
+        @agent.tool_plain
+        async def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:
+            """Pay one order. Use it when the customer has confirmed the amount."""
+            try:
+                return await asyncio.to_thread(pay, order, amount, note)
+            except Exception as problem:
+                raise ModelRetry(f"the payment failed: {problem}") from problem
+
+        await _run(agent, pending)
+
+
+async def _run(agent: Agent[None, str], pending: tuple[Call, ...] | None, **more: Any) -> None:
+    if pending is None:
+        await agent.run("Pay order A-1.", **more)
+        return
+    history: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart("Pay order A-1.")]),
+        ModelResponse(parts=_parts(pending)),
+    ]
+    await agent.run(message_history=history, **more)
+
+
+def model_of(model: Model) -> FunctionModel:
+    async def respond(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=_parts(model.reply(_told(messages))))
+
+    return FunctionModel(respond)
+
+
+def _parts(calls: tuple[Call, ...]) -> list[Any]:
+    made: list[Any] = [ToolCallPart(one.name, one.arguments, tool_call_id=one.id) for one in calls]
+    return made or [TextPart("Done.")]
+
+
+def _told(messages: list[ModelMessage]) -> list[Told]:
+    told = []
+    for part in messages[-1].parts:
+        if isinstance(part, ToolReturnPart):
+            # "retried" asks the model for another try: no text of the suite begins so.
+            asks = "" if part.outcome in ("success", "failed") else f"{part.outcome}: "
+            told.append(Told(asks + part.model_response_str(wrap_if_error=False), part.outcome != "success"))
+        elif isinstance(part, RetryPromptPart):
+            told.append(Told(part.model_response(), True))
+    return told

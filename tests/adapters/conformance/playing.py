@@ -1,0 +1,127 @@
+"""Playing one scenario through one driver, with Counterfoil or without: what was heard, how it ended, what happened.
+
+Owns the interruptions: a real SIGKILL of a real process, and a real cancellation of the coroutine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from adapters.conformance.driver import Driver, Ended
+from adapters.conformance.house import TASK, House
+from adapters.conformance.model import Call, Model
+from adapters.conformance.scenarios import SCENARIOS, Scenario
+from provider import Provider
+
+TESTS: Final = Path(__file__).resolve().parents[2]
+LATER_S: Final = 3600.0
+END_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of it. `ended` is None where the stock behaviour ended with an exception."""
+
+    heard: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[bool | None, ...], ...]
+    ended: Ended | None
+    effects: int
+    sends: int
+
+
+def play(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, *, stock: bool = False) -> Played:
+    """Play it to its end, and count at the provider once nothing is under way."""
+    house = House(ledger, provider, real_time=scenario.real_time)
+    scenario.faults(provider)
+    if scenario.budget is not None and not stock:
+        house.give(scenario.budget)
+    pending = None
+    if scenario.interrupted == "killed":
+        _killed(scenario, driver, house, stock)
+    elif scenario.interrupted == "cancelled":
+        asyncio.run(_cancelled(scenario, driver, house, stock))
+    if scenario.interrupted is not None:
+        provider.release()
+        provider.quiesce()
+        house = replace(house, later_s=LATER_S)
+        pending = Model(scenario.turns, house, stock).reply()
+    model = Model(scenario.turns, house, stock, asked=0 if pending is None else 1)
+    ended = asyncio.run(conversation(driver, house, model, stock, pending))
+    provider.release()
+    provider.quiesce()
+    return Played(
+        heard=tuple(tuple(_plain(one.text) for one in told) for told in model.heard),
+        flags=tuple(tuple(one.error for one in told) for told in model.heard),
+        ended=ended,
+        effects=provider.count(),
+        sends=sum(one["method"] == "POST" for one in provider.requests()),
+    )
+
+
+async def conversation(
+    driver: Driver, house: House, model: Model, stock: bool, pending: tuple[Call, ...] | None = None
+) -> Ended | None:
+    """One conversation, with Counterfoil or without."""
+    if not stock:
+        return await driver.converse(house, model, task=TASK, pending=pending)
+    try:
+        await driver.stock(house.bare(), model, pending=pending)
+    except Exception:  # noqa: BLE001 - how a framework ends without Counterfoil is its own affair
+        return None
+    return Ended()
+
+
+def _plain(text: str) -> str:
+    """The text with EFFECT and N for what differs from run to run."""
+    return re.sub(r"effect_id \S+ in \d+ s", "effect_id EFFECT in N s", text)
+
+
+# ---------------------------------------------------------------- interruptions
+
+
+def _killed(scenario: Scenario, driver: Driver, house: House, stock: bool) -> None:
+    given = {"scenario": scenario.name, "driver": driver.name, "ledger": house.ledger, "stock": stock}
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "adapters.conformance.playing", json.dumps(given | {"provider": house.provider.url})],
+        env=os.environ | {"PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        house.provider.await_parked(timeout_s=END_S)
+    finally:
+        process.kill()
+        process.wait(END_S)
+
+
+async def _cancelled(scenario: Scenario, driver: Driver, house: House, stock: bool) -> None:
+    running = asyncio.create_task(conversation(driver, house, Model(scenario.turns, house, stock), stock))
+    await asyncio.to_thread(house.provider.await_parked)
+    running.cancel()
+    try:
+        await running
+    except asyncio.CancelledError:
+        return
+    raise AssertionError("the conversation swallowed its cancellation")
+
+
+def main(given: dict[str, Any]) -> None:
+    """In the child: the conversation that will be killed."""
+    from adapters.conformance.drivers import driver
+
+    scenario = next(one for one in SCENARIOS if one.name == given["scenario"])
+    house = House(given["ledger"], Provider.at(given["provider"]))
+    model = Model(scenario.turns, house, given["stock"])
+    asyncio.run(conversation(driver(given["driver"]), house, model, given["stock"]))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
