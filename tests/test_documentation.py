@@ -98,6 +98,14 @@ def test_adopting_in_stages_goes_as_it_says(tmp_path: Path) -> None:
     assert run("\n".join(python_blocks(page)), tmp_path) == "".join(said)
 
 
+@pytest.mark.parametrize("name", ["choose-a-key", "keep-secrets-out"])
+def test_keys_and_secrets_go_as_the_pages_say(tmp_path: Path, name: str) -> None:
+    """Run as one program, the blocks of each page print what the page says that they print."""
+    page = ROOT / "docs" / "how-to" / f"{name}.md"
+    said = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert run("\n".join(python_blocks(page)), tmp_path) == "".join(said)
+
+
 def test_the_page_on_one_transaction_goes_as_it_says(tmp_path: Path) -> None:
     """Reserved together with its record, then replayed: the table holds one reservation."""
     page = (ROOT / "docs" / "how-to" / "same-transaction.md").read_text()

@@ -4,10 +4,10 @@ At most one effect per key, unless the earlier attempt is proven to have had non
 verdict is `effect_unknown`, nothing is sent again, and a later look or a person decides.
 """
 
-from counterfoil.arguments import Content, Secret
+from counterfoil.arguments import Content, NotSecret, Secret
 from counterfoil.attempt import Effect, current_effect
 from counterfoil.clock import Clock, ManualClock, SystemClock
-from counterfoil.effect import Absent, Entry, Found, Incident, KeyPolicy, Proof, Revoked, Row, Unclear, Verdict
+from counterfoil.effect import Absent, Entry, Found, Incident, Proof, Revoked, Row, Unclear, Verdict
 from counterfoil.errors import (
     CounterfoilError,
     DeadlinePassed,
@@ -20,6 +20,7 @@ from counterfoil.errors import (
     UsageError,
 )
 from counterfoil.guard import Alike, Breaker, Budget, LoopGuard
+from counterfoil.key_policy import KeyPolicy
 from counterfoil.observe import Observation
 from counterfoil.reconcile import Reconciled
 from counterfoil.runner.async_executor import AsyncExecutor
@@ -58,6 +59,7 @@ __all__ = [
     "LoopGuard",
     "ManualClock",
     "Messages",
+    "NotSecret",
     "Observation",
     "Policy",
     "Proof",

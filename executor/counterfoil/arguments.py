@@ -11,22 +11,22 @@ import hashlib
 import hmac
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
 from counterfoil.errors import UsageError
-from counterfoil.exact_json import Json, NotJson, Number, flaws, plain, read, write
+from counterfoil.exact_json import Json, NotJson, Number, flaws, masked, plain, private, read, write
 from counterfoil.fitting import Fitting
 from counterfoil.identity import ForeignType, NotCanonical, canonical, form
+from counterfoil.private import MASK
 from counterfoil.problems import Problem, of_place, told, worded
-from counterfoil.signature import Content, Secret, json_schema, model_of, parameters
+from counterfoil.signature import Content, NotSecret, Secret, json_schema, model_of, parameters
 
-__all__ = ["ARGUMENTS_MAX_BYTES", "Arguments", "Content", "Invalid", "Problem", "Secret", "Valid"]
+__all__ = ["ARGUMENTS_MAX_BYTES", "Arguments", "Content", "Invalid", "NotSecret", "Problem", "Secret", "Valid"]
 
 ARGUMENTS_MAX_BYTES: Final = 65_536
-MASK: Final = "***"
 OCCURRENCE: Final = "occurrence"
 
 
@@ -39,7 +39,7 @@ class Valid:
     what `identify` takes. `occurrence` is what a repeatable tool was given to tell wanted repeats apart, "" for none.
     """
 
-    values: dict[str, Any]
+    values: dict[str, Any] = field(repr=False)
     stored: str
     echo: str
     identity: Mapping[str, Any]
@@ -85,6 +85,7 @@ class Arguments:
         if repeatable and OCCURRENCE in self.names:
             raise UsageError(f"{self._function}: a repeatable tool gets {OCCURRENCE!r} itself; rename the parameter")
         self._secrets = frozenset(one.name for one in self._parameters if one.secret)
+        self._open = frozenset(one.name for one in self._parameters if one.open)
         self.content_names = frozenset(one.name for one in self._parameters if one.content)
         # Arguments whose spelling matters less to the loop guard.
         self.alike = {one.name: one.alike for one in self._parameters if one.alike is not None}
@@ -130,9 +131,7 @@ class Arguments:
                 again when it is read back; a type without canonical form.
         """
         if self.has_secrets and not secret:
-            raise UsageError(
-                f"{self._function} takes a secret: give the executor secret=…, 32 random bytes that you keep"
-            )
+            raise UsageError(f"{self._function} takes a secret: give the executor secret=…, 32 random bytes to keep")
         echo = "{}"
         try:
             tree = self._sent(raw, max_bytes)
@@ -213,7 +212,7 @@ class Arguments:
     def _masked(self, tree: dict[str, Json]) -> Json:
         # A misspelt name may carry the secret: where there are secrets, what is unknown is masked as well.
         shown = {*self.names, OCCURRENCE} - self._secrets if self._secrets else set(tree)
-        return {name: value if name in shown else MASK for name, value in tree.items()}
+        return {name: masked(value, name, self._open) if name in shown else MASK for name, value in tree.items()}
 
     def _occurrence(self, tree: dict[str, Json]) -> tuple[str, list[Problem]]:
         match tree.get(OCCURRENCE) if self._repeatable else None:
@@ -248,7 +247,9 @@ class Arguments:
         return Valid(values, stored, echo, self._identity(values, forms, secret), occurrence)
 
     def _checked(self, model: type[BaseModel], fitting: Fitting, tree: dict[str, Json]) -> BaseModel | list[Problem]:
-        unreadable = [of_place(path, problem) for path, problem in flaws(tree)]
+        unreadable = [
+            of_place(path, problem) for path, problem in (*flaws(tree), *private(tree, self._secrets | self._open))
+        ]
         if unreadable:
             return unreadable
         own = {name: value for name, value in tree.items() if not (self._repeatable and name == OCCURRENCE)}

@@ -58,6 +58,14 @@ class Undoes:
     through: int
 
 
+@dataclass(frozen=True, slots=True)
+class NamedBy:
+    """The secret that an effect's name rests on, by its id, and the keys that the effect has by the other secrets."""
+
+    secret_id: str
+    elsewhere: tuple[bytes, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
     """Begin an attempt: insert the effect as unknown, or start again where the begin predicate permits it.
@@ -84,6 +92,7 @@ class Begin:
     fresh: bool = True
     undoes: Undoes | None = None
     asks: Asks | None = None
+    named_by: NamedBy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
@@ -25,12 +25,14 @@ import pydantic_core
 from pydantic import AliasChoices, BaseModel, SecretBytes, SecretStr
 
 from counterfoil.identity import ADDRESSES, TOO_DEEP, Path, path_text
+from counterfoil.private import MASK, is_private
 
 MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 4_000
 TOO_MANY_DIGITS: Final = "has too many digits"
 NOT_FINITE: Final = "must be a finite number"
 TOO_PRECISE: Final = "has more digits than a number can hold here; write it with at most 15 digits"
+PRIVATE: Final = "has the name of a secret, and what is given here is kept: leave it out"
 NOT_UNICODE: Final = "holds half of a surrogate pair, which is not a character; send whole characters"
 
 
@@ -151,6 +153,44 @@ def flaws(tree: Json, path: Path = ()) -> Iterator[tuple[Path, str]]:
                 if _SURROGATE.search(name):
                     yield path, NOT_UNICODE
                 yield from flaws(item, (*path, name))
+        case _:
+            return
+
+
+def masked(tree: Json, name: str, open_names: Collection[str] = ()) -> Json:
+    """A tree as it may be shown: whatever stands under a private name is masked, but in the arguments `open_names`.
+
+    Example:
+        >>> masked({"card": {"cvc": "123", "holder": "Ada"}}, "payment")
+        {'card': {'cvc': '***', 'holder': 'Ada'}}
+    """
+    if name in open_names:
+        return tree
+    if is_private(name) and not isinstance(tree, bool | None):
+        return MASK
+    match tree:
+        case dict():
+            return {inside: masked(one, inside) for inside, one in tree.items()}
+        case list():
+            return [masked(one, "") for one in tree]
+        case _:
+            return tree
+
+
+def private(tree: Json, but: Collection[str] = (), path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Members with a private name inside arguments that are kept; not of the arguments `but`."""
+    match tree:
+        case dict():
+            for name, item in tree.items():
+                if not path and name in but:
+                    continue
+                if path and is_private(name) and not isinstance(item, bool | None):
+                    yield (*path, name), PRIVATE
+                else:
+                    yield from private(item, but, (*path, name))
+        case list():
+            for place, item in enumerate(tree):
+                yield from private(item, but, (*path, place))
         case _:
             return
 

@@ -9,14 +9,15 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from counterfoil.effect import KeyPolicy
 from counterfoil.errors import UsageError
 from counterfoil.guard import Breaker
+from counterfoil.key_policy import KeyPolicy
 
 _POSITIVE: Final = (
     *("timeout_s", "patience_s", "wait_s", "wait_max_s", "review_after_s", "audit_s", "look_timeout_s"),
-    *("idempotent_window_s",),
+    *("idempotent_window_s", "twin_window_s"),
 )
+_OPTIONAL: Final = ("idempotent_window_s", "twin_window_s")
 _COUNTS: Final = ("attempts_max", "value_max_bytes")
 
 
@@ -41,6 +42,9 @@ class Policy:
         audit_s: for how long something closed by absence is looked at again.
         value_max_bytes: a larger value is kept as its size and digest.
         look_timeout_s: until one look is given up as unclear.
+        twin_window_s: for so long the same identity arguments under another key are held, and the user is asked whether
+            a separate one is wanted (`possible_duplicate`); an `occurrence` confirms it. None: they never are.
+        store_value: the fields of a result that are kept and told, all else is left out; None: all of them.
         breaker: after how many faults of its service a tool is left alone, and for how long; None: never.
 
     Raises:
@@ -64,12 +68,14 @@ class Policy:
     audit_s: float = 86_400.0
     value_max_bytes: int = 65_536
     look_timeout_s: float = 10.0
+    twin_window_s: float | None = None
+    store_value: tuple[str, ...] | None = None
     breaker: Breaker | None = Breaker()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
             value = getattr(self, name)
-            if not (name == "idempotent_window_s" and value is None) and not (_is_finite(value) and value > 0):
+            if not (name in _OPTIONAL and value is None) and not (_is_finite(value) and value > 0):
                 raise UsageError(f"Policy({name}={value!r}): give a finite number of seconds above 0")
         if self.grace_s is not None and not (_is_finite(self.grace_s) and self.grace_s >= 0):
             raise UsageError(f"Policy(grace_s={self.grace_s!r}): give a finite number of seconds, 0 or more, or None")
@@ -83,6 +89,10 @@ class Policy:
             raise UsageError(f"Policy(wait_max_s={self.wait_max_s!r}) is below wait_s={self.wait_s!r}: raise it")
         if self.breaker is not None and not isinstance(self.breaker, Breaker):
             raise UsageError("Policy(breaker=...) takes a Breaker, for example Breaker(failures=5, open_s=60), or None")
+        if self.store_value is not None and not _are_names(self.store_value):
+            raise UsageError(
+                'Policy(store_value=...) takes a tuple of names, for example ("payment", "status"), or None'
+            )
         self._check_windows()
 
     @property
@@ -113,6 +123,10 @@ class Policy:
                 f"{name} is {window_s!r} s, so no resend could arrive inside it: it must be finite and above "
                 f"timeout_s + grace_s = {needed_s:g} s; lower those, or do without it"
             )
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(one, str) and one for one in value)
 
 
 def _is_finite(value: object) -> bool:

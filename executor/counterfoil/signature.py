@@ -24,6 +24,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from counterfoil.attempt import Effect
 from counterfoil.errors import UsageError
 from counterfoil.guard import Alike
+from counterfoil.private import is_private
 
 
 class Content:
@@ -44,6 +45,15 @@ class Secret:
     """
 
 
+class NotSecret:
+    """Marks an argument that may be stored and shown although its name is one that secrets have.
+
+    Example:
+        >>> Annotated[str, NotSecret].__metadata__ == (NotSecret,)
+        True
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One argument. `field` is its name inside the model; `default` is `inspect.Parameter.empty` where it has none."""
@@ -55,6 +65,7 @@ class Parameter:
     content: bool
     secret: bool
     alike: Alike | None = None
+    open: bool = False
 
 
 def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
@@ -93,8 +104,10 @@ def parameters(function: Callable[..., Any], skip: int) -> tuple[Parameter, ...]
         annotation = hints[one.name]
         content = any(_is(mark, Content) for mark in _marks(annotation))
         alike = next((mark for mark in _marks(annotation) if isinstance(mark, Alike)), None)
-        secret = _is_secret(annotation)
-        found.append(Parameter(one.name, f"f{place}", annotation, one.default, content, secret, alike))
+        secret = _is_secret(annotation, named=one.name)
+        found.append(
+            Parameter(one.name, f"f{place}", annotation, one.default, content, secret, alike, _holds_open(annotation))
+        )
     return tuple(found)
 
 
@@ -179,8 +192,11 @@ def _marks(annotation: Any) -> Iterator[Any]:
             yield from _marks(choice)
 
 
-def _is_secret(annotation: Any, seen: tuple[Any, ...] = ()) -> bool:
-    """True where a secret is anywhere inside: then the whole argument is one."""
+def _is_secret(annotation: Any, seen: tuple[Any, ...] = (), *, named: str = "") -> bool:
+    """True where a secret is anywhere inside, by its type or by its name: then the whole argument is one."""
+    # A flag tells no secret, however it is called.
+    if is_private(named) and annotation not in (bool, None, type(None)) and not _is_open(annotation):
+        return True
     if any(annotation is one for one in seen):
         return False
     seen = (*seen, annotation)
@@ -194,19 +210,38 @@ def _is_secret(annotation: Any, seen: tuple[Any, ...] = ()) -> bool:
     owner = typing.get_origin(annotation) or annotation
     if isinstance(owner, type) and issubclass(owner, _SECRET_TYPES):
         return True
-    return any(_is_secret(inside, seen) for inside in (*typing.get_args(annotation), *_member_types(owner)))
+    if any(_is_secret(inside, seen, named=name) for name, inside in _member_types(owner).items()):
+        return True
+    return any(_is_secret(inside, seen) for inside in typing.get_args(annotation))
 
 
-def _member_types(owner: Any) -> list[Any]:
+def _is_open(annotation: Any) -> bool:
+    """True where it is said that this is no secret, whatever its name."""
+    return any(_is(mark, NotSecret) for mark in _marks(annotation))
+
+
+def _holds_open(annotation: Any, seen: tuple[Any, ...] = ()) -> bool:
+    """True where `NotSecret` is said of the argument, or of a part of it."""
+    if any(annotation is one for one in seen):
+        return False
+    seen = (*seen, annotation)
+    if _is_open(annotation):
+        return True
+    owner = typing.get_origin(annotation) or annotation
+    inside = (*typing.get_args(annotation), *_member_types(owner).values())
+    return any(_holds_open(one, seen) for one in inside)
+
+
+def _member_types(owner: Any) -> dict[str, Any]:
     if not isinstance(owner, type):
-        return []
+        return {}
     if not (issubclass(owner, BaseModel) or dataclasses.is_dataclass(owner) or typing_extensions.is_typeddict(owner)):
-        return []
+        return {}
     try:
-        return list(typing.get_type_hints(owner, include_extras=True).values())
+        return dict(typing.get_type_hints(owner, include_extras=True))
     except (NameError, TypeError):
         described: dict[str, FieldInfo] = getattr(owner, "__pydantic_fields__", {})
-        return [Annotated[(info.annotation, *info.metadata, None)] for info in described.values()]
+        return {name: Annotated[(info.annotation, *info.metadata, None)] for name, info in described.items()}
 
 
 class _Schema(GenerateJsonSchema):

@@ -212,10 +212,28 @@ _WHY_BLOCKED = {
 }
 
 
+def _look_alike_words(tool: str, blocked: Blocked, echo: str | None) -> Words:
+    minutes = round(blocked.age_us / MICROSECONDS / 60)
+    age = f"{minutes} minutes ago" if minutes > 1 else "just now"
+    done = "may have been carried out" if blocked.unknown else "was carried out"
+    confirm = (
+        f"call {tool} again with a new occurrence" if blocked.asks_model else "stop and report it: a person confirms"
+    )
+    return Words(
+        tool=tool,
+        code="possible_duplicate",
+        reason=f"The same with another key {done} {age} ({blocked.twin}); nothing was sent.",
+        hint=f"Ask the user whether a separate one is wanted. Only if it is, {confirm}.",
+        arguments=echo,
+    )
+
+
 def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None = None) -> Observation:
     """A guard is against a new attempt, and there is no effect: it was refused before anything was sent."""
     seen = {"tool": tool, "limit": blocked.limit, "used": blocked.used, "wanted": blocked.wanted}
     seen |= {"left": max(0, blocked.limit - blocked.used), "unit": blocked.unit}
+    if blocked.twin:
+        return about(row, _look_alike_words(tool, blocked, echo))
     why = _WHY_BLOCKED.get(blocked.cap.partition(".")[0], "").format(**seen)
     words = Words(
         tool=tool,

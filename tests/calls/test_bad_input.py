@@ -162,7 +162,8 @@ def test_developers_hear_usage_errors(charge: Tool[..., Any], executor_of: Make,
         """Pay one order."""
         return order
 
-    executor_of(keyed)
+    with pytest.raises(UsageError, match="takes a secret argument"):
+        executor_of(keyed)
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://host/db", "sqlite://", "sqlite:///:memory:"])

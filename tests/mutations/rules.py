@@ -62,6 +62,14 @@ LOOP: Final = "guard/loop.py"
 ON_BUDGET: Final = ("tests/guards/test_budget.py",)
 ON_BUYERS: Final = ("tests/cases/test_c56_budget_under_concurrency.py",)
 ON_GUARDS: Final = ("tests/guards/test_decisions.py", "tests/guards/test_breaker_and_pause.py")
+PINS: Final = "ledger/pins.py"
+TWINS: Final = "ledger/twins.py"
+NAMING: Final = "runner/naming.py"
+ON_ROTATION: Final = ("tests/identity/test_secret_rotation.py",)
+ON_TENANTS: Final = ("tests/identity/test_tenants.py",)
+ON_TWINS: Final = ("tests/identity/test_twins.py",)
+ON_PRIVATE: Final = ("tests/identity/test_private_names.py",)
+ON_PLANTED: Final = ("tests/identity/test_planted_secrets.py",)
 ON_PROBE: Final = ("tests/cases/test_c49_one_probe.py",)
 ON_LOOPS: Final = (
     "tests/guards/test_decisions.py",
@@ -316,8 +324,8 @@ RULES: Final = (
     Rule(
         "a vanished effect is not begun anew",
         LEDGER,
-        "if isinstance(change, Begin) and change.fresh:\n            born",
-        "if isinstance(change, Begin):\n            born",
+        "if isinstance(change, Begin) and change.fresh:\n            if change.named_by",
+        "if isinstance(change, Begin):\n            if change.named_by",
         ON_TROUBLE,
     ),
     Rule(
@@ -888,5 +896,117 @@ RULES: Final = (
         "return plain.casefold() if how.ignore_case else plain",
         "return plain.casefold()",
         ON_LOOPS,
+    ),
+    Rule(
+        "identity: a begin holds the secret that names it",
+        PINS,
+        "    if known[:1] != (named.secret_id,):",
+        "    if False:",
+        ON_ROTATION,
+    ),
+    Rule(
+        "identity: nothing is begun by one name that was begun by another",
+        PINS,
+        "    if named.elsewhere:",
+        "    if False:",
+        ON_ROTATION,
+    ),
+    Rule(
+        "identity: a new name is given only where no other secret's name is there",
+        NAMING,
+        "    there = [(one, ledger.read(one.key)) for one in made.values()] if len(made) > 1 else []",
+        "    there: list[tuple[Identity, Any]] = []",
+        ON_ROTATION,
+    ),
+    Rule(
+        "identity: a host knows every secret that names effects",
+        NAMING,
+        "        if not set(known) <= set(secrets.by_id()):",
+        "        if not set(known) & set(secrets.by_id()):",
+        ON_ROTATION,
+    ),
+    Rule(
+        "identity: a host that does not know the newest begins nothing",
+        NAMING,
+        "    if not known or not set(known) <= set(own):\n        raise LedgerError(ANOTHER)\n",
+        "    known = tuple(one for one in known if one in own)\n",
+        ON_ROTATION,
+    ),
+    Rule(
+        "identity: a ledger of several tenants wants one named",
+        NAMING,
+        "    if ledger.needs_tenant(mark=bool(tenant)) and not tenant:",
+        "    if False:",
+        ON_TENANTS,
+    ),
+    Rule(
+        "identity: the audit of a tenant shows its own effects alone",
+        "ledger/audit.py",
+        "        return sa.true() if self._tenant is None else effects.c.tenant == self._tenant",
+        "        return sa.true()",
+        ON_TENANTS,
+    ),
+    Rule(
+        "identity: the sums of a tenant count its own effects alone",
+        "ledger/stats.py",
+        "    return sa.true() if tenant is None else column == tenant",
+        "    return sa.true()",
+        ON_TENANTS,
+    ),
+    Rule(
+        "identity: a look-alike is held",
+        TWINS,
+        "    if found is None:\n        return None\n",
+        "    return None\n",
+        ON_TWINS,
+    ),
+    Rule(
+        "identity: a look-alike of another tenant is none",
+        TWINS,
+        "(twins.c.tenant == begun.tenant) & ",
+        "",
+        ON_TWINS,
+    ),
+    Rule(
+        "identity: what had no effect holds nobody up",
+        TWINS,
+        "(effects.c.verdict != str(Verdict.NO_EFFECT)) & ",
+        "",
+        ON_TWINS,
+    ),
+    Rule(
+        "secrets: an argument with a private name is a secret",
+        "signature.py",
+        "        secret = _is_secret(annotation, named=one.name)",
+        "        secret = _is_secret(annotation)",
+        ON_PRIVATE,
+    ),
+    Rule(
+        "secrets: a private member of a free mapping is refused",
+        "exact_json.py",
+        "                    yield (*path, name), PRIVATE",
+        "                    pass",
+        ON_PRIVATE,
+    ),
+    Rule(
+        "secrets: a value loses what stands under a private name",
+        "runner/values.py",
+        "without(without_private(_plain(value)), hidden)",
+        "without(_plain(value), hidden)",
+        ON_PRIVATE,
+    ),
+    Rule(
+        "secrets: a value loses what the call knows to be secret",
+        "runner/values.py",
+        "without(without_private(_plain(value)), hidden)",
+        "without_private(_plain(value))",
+        ON_PLANTED,
+    ),
+    Rule(
+        "secrets: the members of a secret model are known as secrets",
+        "runner/door.py",
+        "            return [text for one in members.values() for text in _all_texts(one)]\n        case other if",
+        "            return []\n        case other if",
+        ON_PLANTED,
     ),
 )

@@ -273,3 +273,13 @@ def test_a_client_that_could_pay_twice_is_refused(client: stripe.StripeClient, f
     """Retries of the SDK and redirects of its HTTP client are refused at registration, with the way to mend it."""
     with pytest.raises(UsageError, match=rf"{fault}.*stripe_client\(api_key\)"):
         stripe_tools(client, grace_s=60)
+
+
+def test_a_payment_that_looks_alike_is_held_unless_it_is_said_otherwise() -> None:
+    """On for this payment tool, for ten minutes; its refund is one for each payment anyway."""
+    client = stripe_client("sk_test_1", base_url="http://127.0.0.1:8420")
+    (charge,) = stripe_tools(client, grace_s=60)
+    assert charge.policy.twin_window_s == 600
+    assert charge.compensation_tool is not None
+    assert charge.compensation_tool.policy.twin_window_s is None
+    assert stripe_tools(client, grace_s=60, twin_window_s=None)[0].policy.twin_window_s is None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from counterfoil.attempt import Effect
-from counterfoil.effect import Absent, Found, KeyPolicy, Unclear
+from counterfoil.effect import Absent, Found, Unclear
+from counterfoil.key_policy import KeyPolicy
 from counterfoil.tool import ALL_ARGUMENTS, AnyTool, Policy, Tool, tool
 
 

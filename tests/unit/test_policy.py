@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from counterfoil.effect import KeyPolicy
 from counterfoil.errors import UsageError
+from counterfoil.key_policy import KeyPolicy
 from counterfoil.policy import Policy
 
 

@@ -13,8 +13,9 @@ from pydantic import SecretStr
 
 from counterfoil.arguments import Content, Secret
 from counterfoil.attempt import Effect
-from counterfoil.effect import Absent, Found, KeyPolicy, Unclear
+from counterfoil.effect import Absent, Found, Unclear
 from counterfoil.errors import UsageError
+from counterfoil.key_policy import KeyPolicy
 from counterfoil.policy import Policy
 from counterfoil.tool import ALL_ARGUMENTS, AnyTool, Tool, tool
 

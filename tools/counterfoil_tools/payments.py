@@ -7,6 +7,7 @@ reads ours.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
@@ -99,6 +100,7 @@ def stripe_tools(
     patience_s: float = 10.0,
     pages_max: int = 200,
     payment_method_types: tuple[str, ...] = ("card",),
+    twin_window_s: float | None = 600.0,
 ) -> list[Tool[..., Any]]:
     """The tools of a Stripe account: `charge`, with a full refund as its compensation.
 
@@ -107,11 +109,12 @@ def stripe_tools(
         grace_s: seconds after the last possible send from which on a full scan without the payment proves that there is
             none; None: absence never proves.
         key_policy: how the server de-duplicates; None for one that ignores keys. Stripe keeps a key for 24 hours at
-            least: `KeyPolicy(retention_s=86_400, concurrent=True, replays_refusals=True)`.
+            least: `counterfoil_tools.providers.STRIPE`.
         timeout_s: seconds for one attempt.
         patience_s: seconds for which a call goes on looking after a lost answer.
         pages_max: pages of 100 payments that one look reads at most; a longer account is unclear, never absent.
         payment_method_types: what the account accepts for such a payment.
+        twin_window_s: seconds for which the same payment under another key is held, and the user is asked; None: never.
 
     Raises:
         UsageError: the SDK is not installed, or the client could send a payment twice.
@@ -126,7 +129,7 @@ def stripe_tools(
 
     stripe_http.check_single(client)
     policy = Policy(timeout_s=timeout_s, grace_s=grace_s, patience_s=patience_s, key_policy=key_policy)
-    charge = _charge_tool(client, policy, pages_max, payment_method_types)
+    charge = _charge_tool(client, replace(policy, twin_window_s=twin_window_s), pages_max, payment_method_types)
     refunds.declare(charge, client, policy, pages_max)
     return [charge]
 

@@ -28,6 +28,7 @@ app.add_typer(sealing.group, name="audit")
 app.add_typer(db, name="db")
 db.command()(database.upgrade)
 db.command()(database.check)
+db.command()(database.tenants)
 
 
 def _version(asked: bool) -> None:

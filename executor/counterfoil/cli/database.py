@@ -1,16 +1,19 @@
-"""Commands about the ledger's database: `db upgrade` and `db check`."""
+"""Commands about the ledger's database: `db upgrade`, `db check` and `db tenants`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from counterfoil.cli import display
 from counterfoil.cli.ending import Code, Ended
-from counterfoil.cli.opening import ledger_url, reading
+from counterfoil.cli.opening import changing, ledger_url, reading
 from counterfoil.cli.options import JsonOption, LedgerOption
 from counterfoil.errors import LedgerError
 from counterfoil.ledger.health import Health, examine
+from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.schema import REVISION
 from counterfoil.ledger.upgrade import upgrade as bring_up
 
@@ -45,6 +48,26 @@ def check(ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
         _show(seen)
     if not seen.ok:
         raise Ended(Code.LEDGER_UNUSABLE)
+
+
+def tenants(
+    require: Annotated[
+        bool | None,
+        typer.Option("--require/--allow-none", help="Whether every executor must be given one.", show_default=False),
+    ] = None,
+    ledger: LedgerOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Say whether executors must be given a tenant, or change that. Hosts notice it when they open the ledger."""
+    if require is not None:
+        with changing(ledger) as book:
+            book.require_tenant(require)
+    with reading(ledger) as engine:
+        needed = Ledger(engine).needs_tenant()
+    if json_output:
+        display.as_json({"tenant_required": needed})
+    else:
+        display.Page().line(f"an executor {'must' if needed else 'need not'} be given a tenant")
 
 
 def _content(seen: Health) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 from counterfoil.cli import display
 from counterfoil.cli.opening import auditing, changing
 from counterfoil.cli.options import JsonOption, LedgerOption
+from counterfoil.cli.options import TenantOption as ListedOption
 from counterfoil.errors import UsageError
 from counterfoil.ledger.audit import ToolState, instant_text
 from counterfoil.ledger.guarding import EVERYBODY
@@ -44,9 +45,9 @@ def resume(tool: ToolArgument, tenant: TenantOption = EVERYBODY, ledger: LedgerO
     display.Page().line(f"{tool} goes on{_of(tenant)}")
 
 
-def status(ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
+def status(tenant: ListedOption = None, ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
     """List the tools that are paused, and those whose service fails."""
-    with auditing(ledger) as audit:
+    with auditing(ledger, tenant) as audit:
         seen = audit.guards()
     if json_output:
         display.as_json([_content(one) for one in seen])

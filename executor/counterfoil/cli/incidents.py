@@ -8,7 +8,7 @@ import typer
 
 from counterfoil.cli import display
 from counterfoil.cli.opening import auditing, changing
-from counterfoil.cli.options import JsonOption, LedgerOption, LimitOption
+from counterfoil.cli.options import JsonOption, LedgerOption, LimitOption, TenantOption
 from counterfoil.errors import UsageError
 from counterfoil.runner.incidents import close_incident
 
@@ -19,6 +19,7 @@ group = typer.Typer(invoke_without_command=True)
 def incidents(
     context: typer.Context,
     closed: Annotated[bool, typer.Option("--closed", help="Closed ones too.")] = False,
+    tenant: TenantOption = None,
     limit: LimitOption = 1000,
     ledger: LedgerOption = None,
     json_output: JsonOption = False,
@@ -26,7 +27,7 @@ def incidents(
     """List what a person should see, newest first; or close one."""
     if context.invoked_subcommand is not None:
         return
-    with auditing(ledger) as audit:
+    with auditing(ledger, tenant) as audit:
         seen = audit.incidents(closed=closed, limit=limit)
     if json_output:
         display.as_json([display.incident_content(incident) for incident in seen])

@@ -59,10 +59,10 @@ def reading(given: str | None) -> Iterator[sa.Engine]:
 
 
 @contextlib.contextmanager
-def auditing(given: str | None) -> Iterator[Audit]:
-    """Reading a ledger, all tenants of it. Raises as `reading`."""
+def auditing(given: str | None, tenant: str | None = None) -> Iterator[Audit]:
+    """Reading a ledger, one tenant of it or all. Raises as `reading`."""
     with reading(given) as engine:
-        yield Audit(Ledger(engine))
+        yield Audit(Ledger(engine), tenant=tenant)
 
 
 @contextlib.contextmanager

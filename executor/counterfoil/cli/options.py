@@ -27,6 +27,9 @@ AppOption: TypeAlias = Annotated[
     ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+TenantOption: TypeAlias = Annotated[
+    str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant alone; else of all.")
+]
 EffectArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="EFFECT", help="The effect's id, or as much of its beginning as is unique.")
 ]

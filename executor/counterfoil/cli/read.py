@@ -11,7 +11,7 @@ import typer
 from counterfoil.cli import display
 from counterfoil.cli.ending import Code, Ended
 from counterfoil.cli.opening import auditing
-from counterfoil.cli.options import EffectArgument, JsonOption, LedgerOption, LimitOption
+from counterfoil.cli.options import EffectArgument, JsonOption, LedgerOption, LimitOption, TenantOption
 from counterfoil.effect import MICROSECONDS, Row
 from counterfoil.errors import UsageError
 
@@ -22,7 +22,7 @@ def effects(
     ] = None,
     tool: Annotated[str | None, typer.Option(metavar="NAME", help="Of this tool.")] = None,
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Of this task.")] = None,
-    tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Of this tenant.")] = None,
+    tenant: TenantOption = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Created then or later: 2026-03-04T09:00:00+00:00.")
     ] = None,
@@ -34,18 +34,23 @@ def effects(
     json_output: JsonOption = False,
 ) -> None:
     """List effects, newest first."""
-    asked: dict[str, Any] = {"verdict": verdict, "tool": tool, "task": task, "tenant": tenant}
+    asked: dict[str, Any] = {"verdict": verdict, "tool": tool, "task": task}
     asked |= {"since": _instant(since), "where": _conditions(where or ())}
-    with auditing(ledger) as audit:
+    with auditing(ledger, tenant) as audit:
         rows = audit.effects(**asked, limit=limit)
     _tell(rows, "no effects", json_output)
     if not json_output and len(rows) == limit:
         display.Page().line(f"(the newest {limit}; --limit shows more)", style="dim")
 
 
-def show(effect: EffectArgument, ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
+def show(
+    effect: EffectArgument,
+    tenant: TenantOption = None,
+    ledger: LedgerOption = None,
+    json_output: JsonOption = False,
+) -> None:
     """Show one effect with its history."""
-    with auditing(ledger) as audit:
+    with auditing(ledger, tenant) as audit:
         row = audit.effect(effect)
         history, sightings = audit.history(row.id), audit.sightings(row.id)
     if json_output:
@@ -62,12 +67,13 @@ def doubts(
         float | None,
         typer.Option("--max-age", min=0, metavar="SECONDS", help="End with code 2 when one is older than this."),
     ] = None,
+    tenant: TenantOption = None,
     limit: LimitOption = 1000,
     ledger: LedgerOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """List effects that are unknown, oldest first."""
-    with auditing(ledger) as audit:
+    with auditing(ledger, tenant) as audit:
         rows = audit.doubts(limit=limit)
     _tell(rows, "no doubts", json_output)
     if max_age is not None and any(_age_s(row) > max_age for row in rows):

@@ -26,7 +26,7 @@ from counterfoil.ledger.seals import Seal
 from counterfoil.ledger.seals import seal as close
 from counterfoil.ledger.verifying import Verified
 from counterfoil.ledger.verifying import verify as compare
-from counterfoil.runner.settings import SECRET_MIN
+from counterfoil.runner.naming import SECRET_MIN
 
 VARIABLE: Final = "COUNTERFOIL_SECRET"
 _SHOWN: Final = 50
@@ -50,7 +50,7 @@ def seal(app: AppOption = None, ledger: LedgerOption = None, json_output: JsonOp
     with _progress("sealing") as tell:
         if app is not None:
             with application(app, ledger) as executor:
-                made = close(executor._ledger, executor._secret, told=lambda one: tell(one.number))
+                made = close(executor._ledger, executor._secrets.newest, told=lambda one: tell(one.number))
         else:
             secret = next(iter(_secrets()), None)
             with changing(ledger) as book:
@@ -138,7 +138,7 @@ def _of_application(app: str, ledger: str | None) -> tuple[str, list[bytes]]:
     with describing(), application(app, ledger) as executor:
         file = database_file(executor._engine)
         opened = f"sqlite:///{file}" if file is not None else executor._engine.url.render_as_string(hide_password=False)
-        mine = [] if executor._secret is None else [executor._secret]
+        mine = executor._secrets.words
         return ledger or opened, [*mine, *_secrets()]
 
 

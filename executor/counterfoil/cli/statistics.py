@@ -11,7 +11,7 @@ import typer
 
 from counterfoil.cli import display
 from counterfoil.cli.opening import auditing
-from counterfoil.cli.options import JsonOption, LedgerOption
+from counterfoil.cli.options import JsonOption, LedgerOption, TenantOption
 from counterfoil.ledger.stats import CodeStat, Stat
 
 
@@ -25,11 +25,12 @@ class By(StrEnum):
 
 def stats(
     by: Annotated[By, typer.Option(help="One group for each day (UTC), tool, or tool and code.")] = By.TOOL,
+    tenant: TenantOption = None,
     ledger: LedgerOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Count effects, verdicts, attempts, looks, answers and incidents."""
-    with auditing(ledger) as audit:
+    with auditing(ledger, tenant) as audit:
         counted: Sequence[Stat | CodeStat] = (
             audit.code_stats() if by is By.CODE else audit.stats(by="day" if by is By.DAY else "tool")
         )

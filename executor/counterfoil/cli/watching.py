@@ -38,7 +38,7 @@ def watch(
 
     With `seals`, what is new is sealed once a minute, by whichever host comes first.
     """
-    sealing = EveryMinute(executor._ledger, executor._secret) if seals else None
+    sealing = EveryMinute(executor._ledger, executor._secrets.newest) if seals else None
     lines = _Lines(executor, out, sealing)
     told: Told = _objects(executor, out, sealing) if json_output else lines.told
     if isinstance(executor, Executor):

@@ -7,7 +7,7 @@ They gate new attempts only: what is applied is replayed and what is unknown is 
 
 from __future__ import annotations
 
-from counterfoil.guard.asking import Admitted, Asks, Blocked
+from counterfoil.guard.asking import Admitted, Asks, Blocked, Twin
 from counterfoil.guard.breaker import Breaker, Circuit, Health, Sign
 from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, LoopGuard, Repeats
@@ -27,5 +27,6 @@ __all__ = [
     "LoopGuard",
     "Repeats",
     "Sign",
+    "Twin",
     "similarity",
 ]

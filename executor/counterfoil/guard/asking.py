@@ -10,6 +10,16 @@ from counterfoil.guard.budget import Budget
 from counterfoil.guard.loop import NONE, LoopGuard, Repeats
 
 
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """How a look-alike is judged. `confirmed`: a separate one is wanted, so that it is only noted. `asks_model`: the
+    model itself may confirm it, with an `occurrence`."""
+
+    window_us: int
+    confirmed: bool = False
+    asks_model: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
     """One attempt before the guards. Without a task there is nothing to count in: `task` is then "".
@@ -28,13 +38,17 @@ class Asks:
     budget: Budget | None = None
     loop: LoopGuard | None = None
     breaker: Breaker | None = None
+    twin: Twin | None = None
     enforce: bool = True
     lease_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A refusal: nothing was begun. `cap` names the limit that was hit; `stop`: the model has gone on before."""
+    """A refusal: nothing was begun. `cap` names the limit that was hit; `stop`: the model has gone on before.
+
+    `twin` is the id of a look-alike, begun `age_us` ago; `unknown`: whether it was carried out is not known.
+    """
 
     code: str
     cap: str = ""
@@ -44,11 +58,16 @@ class Blocked:
     unit: str = ""
     wait_us: int = 0
     stop: bool = False
+    twin: str = ""
+    unknown: bool = False
+    age_us: int = 0
+    asks_model: bool = False
 
     def detail(self, asks: Asks) -> dict[str, Any]:
         """What an incident says of it: what, who, how much."""
         told: dict[str, Any] = {"task": asks.task, "turn": asks.turn, "actor": asks.actor, "cap": self.cap}
         told |= {"limit": self.limit, "used": self.used, "wanted": self.wanted, "unit": self.unit}
+        told |= {"alike": self.twin} if self.twin else {}
         told["refused"] = asks.enforce
         return {name: one for name, one in told.items() if one not in ("", None)}
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from counterfoil.effect import Incident, Row
-from counterfoil.ledger import due, notices, proofs
+from counterfoil.ledger import due, notices, pins, proofs
 from counterfoil.ledger.schema import sightings
 
 T = TypeVar("T")
@@ -22,6 +22,9 @@ class Chores:
 
     def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
         """Run `work` in one transaction of the ledger's own."""
+        raise NotImplementedError
+
+    def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         raise NotImplementedError
 
     def _time(self, connection: sa.Connection) -> int:
@@ -64,6 +67,31 @@ class Chores:
         return self.write(
             lambda connection: notices.close(connection, number, tenant, by=by, why=why, at=self._time(connection))
         )
+
+    def secrets(self, *, first: str | None = None) -> tuple[str, ...]:
+        """The ids of the secrets that name effects, the writing one first. `first` becomes it where there is none."""
+        known = self._asked(pins.secrets)
+        if known or first is None:
+            return known
+        return self.write(lambda connection: pins.first_secret(connection, first, self._time(connection)))
+
+    def switch_secret(self, secret_id: str) -> None:
+        """Let this secret name new effects from now on."""
+        self.write(lambda connection: pins.switch_secret(connection, secret_id, self._time(connection)))
+
+    def retire_secret(self, secret_id: str) -> None:
+        """Forget an earlier secret. Raises `UsageError` too: it is no earlier one."""
+        self.write(lambda connection: pins.retire_secret(connection, secret_id, self._time(connection)))
+
+    def needs_tenant(self, *, mark: bool = False) -> bool:
+        """Whether every host must name a tenant. `mark`: say so, if this is the first that was said about it."""
+        if mark and self._asked(pins.is_first_tenant):
+            self.require_tenant(True)
+        return self._asked(pins.needs_tenant)
+
+    def require_tenant(self, required: bool) -> None:
+        """Say that every host must name a tenant, or that it need not."""
+        self.write(lambda connection: pins.require_tenant(connection, required, self._time(connection)))
 
     def trust_keys(self, tool: str, tenant: str) -> None:
         """Believe again that a tool uses its provider key, after its code was mended."""

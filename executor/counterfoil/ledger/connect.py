@@ -90,6 +90,11 @@ def describing() -> Iterator[None]:
         _describing.reset(token)
 
 
+def is_describing() -> bool:
+    """Whether engines are made and not opened now."""
+    return _describing.get()
+
+
 @contextmanager
 def existing_only() -> Iterator[None]:
     """Within the block, a ledger that is not there is an error and is not made: for commands that work on one."""

@@ -20,7 +20,7 @@ from counterfoil.guard.asking import Admitted, Asks, Blocked
 from counterfoil.guard.breaker import Circuit, Health, Sign
 from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, Repeats
-from counterfoil.ledger import accounts, notices
+from counterfoil.ledger import accounts, notices, twins
 from counterfoil.ledger.schema import repeats, tools
 from counterfoil.text import storable
 
@@ -84,6 +84,8 @@ def admit(connection: sa.Connection, asks: Asks, claim: str, now: int, *, begun:
         if circuit.opened_at is not None and not wait_us:
             circuit = breaker.probing(circuit, claim, now + asks.lease_us)
             _set_circuit(connection, asks.tenant, asks.tool, circuit)
+    if asks.twin is not None and begun is not None and begun.open_attempts.bit_count() == 1:
+        _heed(connection, asks, twins.held(connection, begun, asks.twin, now), now)
     return Admitted(mine, circuit)
 
 
@@ -115,6 +117,8 @@ def told(connection: sa.Connection, asks: Asks, blocked: Blocked, now: int) -> B
             if account is not None and blocked.cap not in account.told:
                 accounts.write(connection, asks, replace(account, told=(*account.told, blocked.cap)), now)
                 _incident(connection, asks, blocked, now)
+        case "possible_duplicate":  # where it is refused the user is asked, and nobody else need be
+            _incident(connection, asks, blocked, now)
         case "repeated_call" if asks.similar is not None:
             similar = _TOOL if blocked.cap == "tool_failures" else asks.similar
             before = _counted(connection, asks, similar, lock=True)

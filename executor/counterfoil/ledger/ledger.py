@@ -33,7 +33,7 @@ from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Admitted, Asks, Blocked, budget
 from counterfoil.host import Host, SystemHost
-from counterfoil.ledger import accounts, notices, proofs, undos
+from counterfoil.ledger import accounts, notices, pins, proofs, undos
 from counterfoil.ledger.chores import Chores
 from counterfoil.ledger.guarding import GuardRefuses, Guards, admit, weigh
 from counterfoil.ledger.joint import Joint, is_under_way, undone
@@ -180,6 +180,8 @@ class Ledger(Chores):
 
     def _change(self, connection: sa.Connection, change: Change) -> Answer:
         if isinstance(change, Begin) and change.fresh:
+            if change.named_by is not None:
+                pins.hold(connection, change.named_by)
             born = self._insert(connection, change)
             if born is not None:
                 self._undo(connection, born, change)

@@ -268,6 +268,25 @@ repeats = sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
 )
 
+# What holds for the whole ledger: see `pins`.
+pins = sa.Table(
+    "pins",
+    metadata,
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+)
+
+# Which effects of tools with a `twin_window_s` were begun with which identity arguments: see `twins`.
+twins = sa.Table(
+    "twins",
+    metadata,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("fingerprint", sa.LargeBinary(32), primary_key=True),
+    sa.Column("key", sa.LargeBinary(32), primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+)
+
 version_table = sa.Table(VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
 
 

@@ -6,7 +6,7 @@ Owns everything but the waiting. A call is validated and named here; what follow
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -30,10 +30,11 @@ from counterfoil.observe import Observation, Words, about
 from counterfoil.runner.backlog import Backlog
 from counterfoil.runner.behind import Sightings
 from counterfoil.runner.check import CHECK_EFFECT, CHECK_SCHEMA, UNREGISTERED, called, wanted_id
-from counterfoil.runner.guarding import Limits, Mode, asks_of, asks_of_undo, counted
+from counterfoil.runner.guarding import Limits, Mode, asks_of, asks_of_undo, counted, with_twin
 from counterfoil.runner.incidents import OnIncident, listener
 from counterfoil.runner.job import NO_ROW, Job, Observer, Site
 from counterfoil.runner.messages import Messages
+from counterfoil.runner.naming import NOT_NAMED, Names, Secrets, agree
 from counterfoil.runner.overrun import Overruns
 from counterfoil.runner.requests import begin_of, request_of
 from counterfoil.runner.resolve import decided, resolve
@@ -60,7 +61,7 @@ class _Prepared:
         self.flow = one
 
 
-class Core:
+class Core(Names):
     """What both executors share: everything but the waiting."""
 
     def __init__(
@@ -69,7 +70,7 @@ class Core:
         tools: Iterable[Tool[Any, Any]] = (),
         *,
         tenant: str = "",
-        secret: bytes | None = None,
+        secret: bytes | Sequence[bytes] | None = None,
         clock: Clock | None = None,
         clock_margin_s: float = 2.0,
         observer: Observer | None = None,
@@ -89,6 +90,7 @@ class Core:
             tools: the tools that this executor may run; names must differ.
             tenant: whose effects these are; part of every key.
             secret: for tools that take secret arguments: keys the HMAC that stands for them in the effect's identity.
+                Several while one is exchanged for another (see `switch_secret`), the newest first.
             clock: a settable clock for tests; the ledger then takes its time from it too.
             clock_margin_s: seconds by which the clocks of hosts and ledger may differ.
             observer: told of each step before and after it.
@@ -102,22 +104,23 @@ class Core:
             mode: "observe": the guards only count, and note what they would have refused. A pause holds all the same.
 
         Raises:
-            UsageError: two tools of one name, secret arguments without `secret`, a URL that is none.
+            UsageError: two tools of one name, secret arguments without `secret`, a URL that is none; the ledger
+                wants a tenant, or a secret that was not given.
             LedgerError: the ledger is missing, unreachable, of another schema version, or not durable.
         """
-        check_settings(tenant, secret, clock_margin_s, attempts_max)
-        self._tools = by_name(tools, secret)
+        check_settings(tenant, clock_margin_s, attempts_max)
+        self._secrets = Secrets.given(secret)
+        self._tools = by_name(tools, self._secrets.newest is not None)
         self._known = with_undos(self._tools)
         self._process = os.getpid()
         self._tenant = tenant
-        self._secret = secret
         self._clock = clock or SystemClock()
         self._owns_engine = isinstance(ledger, str)
-        told = listener(on_incident)
         self._engine = open_engine(ledger)
         self._ledger = Ledger(
-            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=listener(on_incident), host=host
         )
+        self._agree()
         host = self._ledger.host
         holder = host.name()
         self._limits = Limits(tenant, holder, budget, loop_guard, mode)
@@ -157,6 +160,14 @@ class Core:
             raise UsageError(f"no tool is named {tool!r} here")
         self._ledger.trust_keys(tool, self._tenant)
 
+    def _agree(self) -> None:
+        try:
+            agree(self._ledger, self._tools.values(), self._tenant, self._secrets)
+        except Exception:
+            if self._owns_engine:
+                close_engine(self._engine)
+            raise
+
     def _close(self) -> None:
         self._site.overruns.close()
         self._site.backlog.close()
@@ -189,7 +200,7 @@ class Core:
             seen = about(None, Words(tool=called(name), code="unknown_tool", known=known))
             return counted(self._ledger, self._limits, seen, None, called(name), "{}", task, turn)
         self._limits.needs_task(task)
-        valid = tool.arguments.validate(arguments, secret=self._secret)
+        valid = tool.arguments.validate(arguments, secret=self._secrets.newest)
         if isinstance(valid, Invalid):
             seen = refused_arguments(name, [(one.field, one.problem) for one in valid.problems], valid.echo)
             return counted(self._ledger, self._limits, seen, tool, name, valid.echo, task, turn)
@@ -208,30 +219,33 @@ class Core:
         if tool.read_only:
             one = looking.read_only(request_of(tool, None, holder=job.actor, echo=valid.echo))
             return _Prepared(job, self._limits.tallied(job, one))
-        return self._named(job, valid, key, again)
+        return self._named(job, arguments, valid, key, again)
 
-    def _named(self, job: Job, valid: Valid, key: str | None, again: str | int | None) -> _Prepared | Observation:
+    def _named(
+        self, job: Job, raw: Any, valid: Valid, key: str | None, again: str | int | None
+    ) -> _Prepared | Observation:
         """A call whose effect has its name."""
         tool, name = job.tool, job.tool.name
         if isinstance(tool.key, AllArguments) and key is None and not job.task:
             raise UsageError(f"{name} is keyed by all its arguments within a task: give call(..., task=...) or key=...")
-        assert tool.key is not None
         try:
-            identity = identify(
-                tenant=self._tenant,
-                tool=name,
-                task=job.task,
-                names=tool.key,
-                identity_arguments=valid.identity,
-                explicit_key=key,
-                occurrence=again,
-            )
+            identity, named_by = self._identity(job, raw, valid, {"explicit_key": key, "occurrence": again})
+        except LedgerError:
+            words = Words(tool=name, code="ledger_unavailable", reason=NOT_NAMED, retry_after_s=RETRY_SOON_S)
+            return about(None, words, verdict=Verdict.EFFECT_UNKNOWN)
         except NotCanonical as problem:
             seen = refused_arguments(name, [(problem.path, problem.problem)], valid.echo)
             return counted(self._ledger, self._limits, seen, tool, name, valid.echo, job.task, job.turn)
         begin = begin_of(
-            job, identity, tenant=self._tenant, kept=valid.stored, echo=valid.echo, occurrence=again, asks=job.asks
+            job,
+            identity,
+            tenant=self._tenant,
+            kept=valid.stored,
+            echo=valid.echo,
+            occurrence=again,
+            asks=with_twin(job, again),
         )
+        begin = replace(begin, named_by=named_by)
         ready = replace(job, begin=begin, effect_id=identity.id)
         one = flow.call(request_of(tool, identity, holder=job.actor, echo=valid.echo))
         return _Prepared(ready, self._limits.tallied(ready, one))

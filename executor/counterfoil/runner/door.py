@@ -1,17 +1,21 @@
-"""The door between a tool's exceptions and everything that is told or kept of them.
+"""The door between a tool's exceptions and results and everything that is told or kept of them.
 
 Owns what is let in of an exception: words that are clean enough for a model, a code that claims nothing, and an account
-for engineers. It decides no verdict.
+for engineers; and what is let in of a result: no secret that the call is known to hold. It decides no verdict.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from counterfoil.account import account_of
+from counterfoil.changes import StoredValue
 from counterfoil.cleaning import clean_data, masked, plain, secrets_in
 from counterfoil.codes import CODES, REFUSALS
 from counterfoil.effect import Lost, NeverSent, Refused, Unclear
@@ -19,6 +23,7 @@ from counterfoil.errors import ToolRefusal
 from counterfoil.message import tokens
 from counterfoil.runner.job import REASON_MAX, Job
 from counterfoil.runner.messages import Messages
+from counterfoil.runner.values import kept_value
 from counterfoil.spec import ACTION_TOKENS, spec_for
 from counterfoil.steps import AttemptEnd
 from counterfoil.telling import told_code
@@ -66,9 +71,22 @@ def clean_look(evidence: Unclear, job: Job, messages: Messages) -> Unclear:
     return replace(evidence, reason=reason)
 
 
+def let_value(value: Any, job: Job, messages: Messages) -> StoredValue:
+    """What a function returned, or a look found, as it may be told and kept. It never raises."""
+    try:
+        hidden = [*_known(job, messages), *secrets_in(job.context, named_only=True)]
+    except Exception:  # noqa: BLE001 - as above: then nobody knows what must not stand in it
+        return StoredValue(None, 0, None, "its result could not be read and was not kept")
+    return kept_value(value, job.tool.policy, hidden)
+
+
 def hidden_of(job: Job, messages: Messages) -> list[str]:
     """Every secret that this call is known to hold."""
-    hidden = [*messages.hide, *secrets_in(job.context)]
+    return [*_known(job, messages), *secrets_in(job.context)]
+
+
+def _known(job: Job, messages: Messages) -> list[str]:
+    hidden = [*messages.hide]
     for name in job.tool.arguments.secret_names:
         hidden += _all_texts((job.values or {}).get(name))
     return hidden
@@ -134,5 +152,11 @@ def _all_texts(value: Any) -> Iterable[str]:
             return [text for one in members.values() for text in _all_texts(one)]
         case list() | tuple() | set() | frozenset() as items:
             return [text for one in items for text in _all_texts(one)]
+        case BaseModel() as model:
+            members = {**model.__dict__, **(model.__pydantic_extra__ or {})}
+            return [text for one in members.values() for text in _all_texts(one)]
+        case other if dataclasses.is_dataclass(other):
+            held = [getattr(other, one.name, None) for one in dataclasses.fields(other)]
+            return [text for one in held for text in _all_texts(one)]
         case other:
             return [str(other)]

@@ -6,14 +6,15 @@ Owns how a call is described to them: its similarity, its cost, its limits. They
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from counterfoil.arguments import Valid
 from counterfoil.changes import GUARDED, Applied, Declined
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import LedgerUnavailable, UsageError
-from counterfoil.guard import Admitted, Asks, Blocked, Budget, End, LoopGuard, Repeats, Sign, similarity
+from counterfoil.exact_json import MAX_DIGITS
+from counterfoil.guard import Admitted, Asks, Blocked, Budget, End, LoopGuard, Repeats, Sign, Twin, similarity
 from counterfoil.guard.breaker import CLOSED, Health
 from counterfoil.guard.budget import check_amount
 from counterfoil.ledger.ledger import Ledger
@@ -97,6 +98,15 @@ def asks_of(job: Job, limits: Limits, valid: Valid, again: str) -> Asks:
     )
 
 
+def with_twin(job: Job, occurrence: str | int | None) -> Asks | None:
+    """What a begin asks for, look-alikes included where the tool wants them held."""
+    window_s = job.tool.policy.twin_window_s
+    if job.asks is None or window_s is None:
+        return job.asks
+    confirmed = occurrence not in (None, "")
+    return replace(job.asks, twin=Twin(round(window_s * MICROSECONDS), confirmed, job.tool.repeatable))
+
+
 def asks_of_undo(tool: Tool[Any, Any], limits: Limits) -> Asks:
     """Taking an effect back ends a bad day: it is paused by its own name, and no budget or loop guard is against it."""
     return limits.asks(tool.name, breaker=tool.policy.breaker, lease_us=_lease_us(tool))
@@ -140,9 +150,14 @@ def similar_to(tool: Tool[Any, Any], valid: Valid, again: str) -> bytes:
 
 def similar_to_sent(tool: Tool[Any, Any] | None, name: str, echo: str) -> bytes:
     """The similarity of a call whose arguments did not fit, from what was sent."""
-    sent = json.loads(echo)
+    sent = json.loads(echo, parse_int=_number)
     arguments = sent if isinstance(sent, dict) else {"": sent}
     return similarity(name, arguments, {} if tool is None else tool.arguments.alike)
+
+
+def _number(text: str) -> int | str:
+    """An integer that was sent; one that Python does not read, which is refused anyway, counts as its text."""
+    return int(text) if len(text) <= MAX_DIGITS else text
 
 
 def cost_of(tool: Tool[Any, Any], valid: Valid) -> tuple[str, int] | None:

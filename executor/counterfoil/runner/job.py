@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
@@ -69,8 +69,8 @@ class Job:
     effect_id: str
     actor: str
     begin: Begin | None = None
-    values: Mapping[str, Any] | None = None
-    context: Any = None
+    values: Mapping[str, Any] | None = field(default=None, repr=False)
+    context: Any = field(default=None, repr=False)
     task: str = ""
     turn: int | None = None
     call_id: str | None = None

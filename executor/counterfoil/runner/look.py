@@ -17,9 +17,8 @@ from counterfoil.effect import (
     Unclear,
 )
 from counterfoil.observe import stored_value
-from counterfoil.runner.door import clean_look
+from counterfoil.runner.door import clean_look, let_value
 from counterfoil.runner.job import REASON_MAX, Job, Site, as_evidence, bare, of_failed_look
-from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, completed
 from counterfoil.steps import (
     Asked,
@@ -66,7 +65,7 @@ class Looking:
         )
         match evidence:
             case Found() as found:
-                kept = stored(found.value, self.job.tool.policy.value_max_bytes)
+                kept = let_value(found.value, self.job, self.site.messages)
                 look = replace(look, found=bare(found), value=kept)
             case Unclear() as said:
                 clean = clean_look(said, self.job, self.site.messages)

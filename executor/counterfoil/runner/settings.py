@@ -15,18 +15,17 @@ from counterfoil.spec import check_alternatives
 from counterfoil.tool import Tool
 
 TURN_MAX = 2**31
-SECRET_MIN = 16
 FOR_EVER_US = 10**17
 
 
-def by_name(tools: Iterable[Tool[Any, Any]], secret: bytes | None) -> dict[str, Tool[Any, Any]]:
+def by_name(tools: Iterable[Tool[Any, Any]], has_secret: bool) -> dict[str, Tool[Any, Any]]:
     named: dict[str, Tool[Any, Any]] = {}
     for one in tools:
         if not isinstance(one, Tool):
             raise UsageError(f"{getattr(one, '__name__', one)!r} is no tool: decorate the function with @tool(...)")
         if one.name in named:
             raise UsageError(f"two tools are named {one.name!r}: give one of them another name=")
-        if one.arguments.has_secrets and not secret:
+        if one.arguments.has_secrets and not has_secret:
             raise UsageError(f"{one.name} takes a secret argument: give Executor(..., secret=...) to key its digest")
         if one.policy.verify == "always" and one.postcondition_function is None:
             raise UsageError(f'{one.name} has verify="always" and no postcondition to look with: register one')
@@ -41,13 +40,13 @@ def with_undos(tools: Mapping[str, Tool[Any, Any]]) -> dict[str, Tool[Any, Any]]
     return {**tools, **{one.name: one for one in undos if one is not None}}
 
 
-def check_settings(tenant: object, secret: object, clock_margin_s: float, attempts_max: object) -> None:
+def check_settings(tenant: object, clock_margin_s: float, attempts_max: object) -> None:
     if not isinstance(tenant, str):
         raise UsageError("tenant= is text")
+    if "\x00" in tenant or any("\ud800" <= letter <= "\udfff" for letter in tenant):
+        raise UsageError("tenant= holds NUL or half of a character, which no database keeps: take another name")
     if tenant == EVERYBODY:
         raise UsageError(f'tenant="{EVERYBODY}" stands for every tenant when a tool is paused: take another name')
-    if secret is not None and (not isinstance(secret, bytes) or len(secret) < SECRET_MIN):
-        raise UsageError(f"secret= takes at least {SECRET_MIN} random bytes that you keep")
     if not (math.isfinite(clock_margin_s) and clock_margin_s > 0):
         raise UsageError("clock_margin_s= is a number of seconds above 0: how far the clocks of hosts may differ")
     if not isinstance(attempts_max, int) or attempts_max < 1:

@@ -29,11 +29,10 @@ from counterfoil.effect import (
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.failure import classify, explicit_chain, is_transport, name_of
 from counterfoil.guard import Sign
-from counterfoil.runner.door import let_in
+from counterfoil.runner.door import let_in, let_value
 from counterfoil.runner.guarding import Guarding
 from counterfoil.runner.job import NO_ROW, bare, interrupt_of, invoke
 from counterfoil.runner.signs import sign_of
-from counterfoil.runner.values import stored
 from counterfoil.runner.worker import Deadline, Running, completed
 from counterfoil.settling import settling
 from counterfoil.steps import (
@@ -185,7 +184,7 @@ class Shell(Guarding):
         if gate.refused and untouched and self.job.tool.sends == "marked":
             # The function swallowed DeadlinePassed and made up a result: nothing has passed the gate.
             return AttemptEnd(NeverSent("the deadline passed before sending", retryable=False))
-        kept = stored(value, self.job.tool.policy.value_max_bytes)
+        kept = let_value(value, self.job, self.site.messages)
         end = AttemptEnd(Returned(None), kept, effect.reference, key_unused=self._key_unused(gate), sign=Sign.ANSWER)
         return self._of_revoke(end, value) if self.job.tool.undo_kind == "revoke" else end
 
@@ -195,7 +194,7 @@ class Shell(Guarding):
             case Revoked():
                 return end
             case Found() as found:
-                kept = stored(found.value, self.job.tool.policy.value_max_bytes)
+                kept = let_value(found.value, self.job, self.site.messages)
                 return replace(end, original=bare(found), original_value=kept)
             case _:  # it may be sent again, so this is a doubt and no harm
                 return AttemptEnd(Lost(f"the revoke returned {name_of(type(value))}, not Revoked or Found"))

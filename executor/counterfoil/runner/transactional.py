@@ -21,8 +21,7 @@ from counterfoil.failure import classify, name_of
 from counterfoil.ledger.guarding import GuardRefuses
 from counterfoil.ledger.joint import Joint, Undone
 from counterfoil.ledger.transaction import PATIENCE_S, Busy
-from counterfoil.runner.door import let_in
-from counterfoil.runner.values import stored
+from counterfoil.runner.door import let_in, let_value
 from counterfoil.runner.worker import Deadline, completed
 from counterfoil.settling import settling
 from counterfoil.steps import BUSY, FULL, AttemptEnd, Transact, Transacted
@@ -222,7 +221,7 @@ class _Joined:
             if not isinstance(problem, (Exception, asyncio.CancelledError)):
                 interrupt = problem
         else:
-            end = AttemptEnd(Returned(None), stored(value, job.tool.policy.value_max_bytes), effect.reference)
+            end = AttemptEnd(Returned(None), let_value(value, job, self._shell.site.messages), effect.reference)
         joint.withdraw()
         self._gate.shut()
         if joint.misused is not None:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from counterfoil.changes import StoredValue
+from counterfoil.cleaning import without
+from counterfoil.policy import Policy
+from counterfoil.private import only, without_private
 
 
-def stored(value: Any, most_bytes: int) -> StoredValue:
+def kept_value(value: Any, policy: Policy, hidden: Iterable[str] = ()) -> StoredValue:
+    """A tool's value as its policy keeps it: the chosen fields, nothing under a private name, no word of `hidden`."""
+    return stored(value, policy.value_max_bytes, policy.store_value, hidden)
+
+
+def stored(
+    value: Any, most_bytes: int, only_names: tuple[str, ...] | None = None, hidden: Iterable[str] = ()
+) -> StoredValue:
     """JSON text of `value` in pure ASCII, or size, digest and a note where it is too large or no JSON.
 
     Example:
@@ -21,7 +32,8 @@ def stored(value: Any, most_bytes: int) -> StoredValue:
         'its result has 202 bytes, more than the 100 that are kept'
     """
     try:
-        text = json.dumps(_plain(value), allow_nan=False)
+        data = without(without_private(_plain(value)), hidden)
+        text = json.dumps(data if only_names is None else only(data, only_names), allow_nan=False)
     except Exception:  # noqa: BLE001 - a value's own code runs here: whatever it raises, the tool has returned and that counts
         return StoredValue(None, 0, None, "its result is not JSON data and was not kept")
     if len(text) > most_bytes:

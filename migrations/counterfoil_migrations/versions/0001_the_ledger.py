@@ -8,6 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from counterfoil_migrations.names import pins, twins
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -20,6 +22,7 @@ def upgrade() -> None:
     effects()
     entries()
     incidents()
+    pins()
     references()
     repeats()
     seals()
@@ -28,10 +31,11 @@ def upgrade() -> None:
     task_entries()
     tasks()
     tools()
+    twins()
 
 
 def downgrade() -> None:
-    guards = ("tools", "tasks", "task_entries", "repeats")
+    guards = ("twins", "pins", "tools", "tasks", "task_entries", "repeats")
     for table in (*guards, "sightings", "sealed", "seals", "references", "incidents", "entries", "effects"):
         op.drop_table(table)
     if op.get_bind().dialect.name == "postgresql":
