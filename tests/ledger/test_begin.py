@@ -114,6 +114,17 @@ def test_a_serialising_provider_need_not_wait(ledger: Ledger) -> None:
     assert one.begun(keyed).attempts == 2
 
 
+class SetBack(ManualClock):
+    """A clock whose wall and time since boot were told apart."""
+
+    def __init__(self, wall_us: int, boot_us: int) -> None:
+        super().__init__(wall_us)
+        self._boot_us = boot_us
+
+    def boot_us(self) -> int:
+        return self._boot_us
+
+
 def test_retention_counts_to_the_latest_arrival(ledger: Ledger, clock: ManualClock) -> None:
     """P2: the resend's deadline, grace and margin must lie inside the retention, from the key's first begin (F6)."""
     one = One(ledger)
@@ -124,6 +135,19 @@ def test_retention_counts_to_the_latest_arrival(ledger: Ledger, clock: ManualClo
     assert one.begun(keyed).attempts == 2
     one.apply(one.lost(2))
     clock.advance(0.000_001)
+    assert guard(one.apply(one.begin(keyed))) == "key_expired"
+
+
+def test_a_wall_clock_that_was_set_back_opens_no_retention(ledger: Ledger, clock: ManualClock) -> None:
+    """P2: on the same boot the later of the two clocks counts (F10). The wall clock is set back beyond the key's first
+    begin, and yet the provider has forgotten the key."""
+    one = One(ledger)
+    keyed = terms(retention_s=600, concurrent=True)
+    one.begun(keyed)
+    one.apply(one.lost())
+    clock.advance(700)
+    since_boot_us = clock.boot_us()
+    ledger.clock = SetBack(clock.wall_us() - 500_000_000, since_boot_us)
     assert guard(one.apply(one.begin(keyed))) == "key_expired"
 
 

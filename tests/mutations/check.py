@@ -59,7 +59,21 @@ def noticed(rule: Rule) -> str | None:
             str(library / one.removeprefix("executor/")) if one.startswith("executor/") else one for one in rule.tests
         ]
         which = [] if rule.server else ["-k", "not postgresql"]
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *which, *tests]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-n",
+            "0",
+            "--timeout",
+            "60",
+            "-p",
+            "no:cacheprovider",
+            *which,
+            *tests,
+        ]
         done = subprocess.run(
             command,
             cwd=ROOT,

@@ -12,7 +12,7 @@ WORKER: Final = "runner/worker.py"
 TRANSACTION: Final = "ledger/transaction.py"
 POLICY: Final = "policy.py"
 ON_FAILURE: Final = ("tests/failure/test_failure.py", "tests/failure/test_failure_refusals.py")
-ON_JUMPS: Final = ("tests/trouble/test_clock_jumps.py", "tests/ledger/test_look.py", "tests/calls/test_gate.py")
+ON_DEADLINE: Final = ("tests/unit/test_deadline.py",)
 ON_BEGIN: Final = ("tests/ledger/test_begin.py",)
 ON_SERVER: Final = ("tests/trouble/test_server_in_the_way.py",)
 ON_DECLARING: Final = ("tests/unit/test_policy.py", "tests/unit/test_tool.py", "tests/unit/test_rejects.py")
@@ -54,21 +54,21 @@ CONDITIONS: Final = (
         CLOCKS,
         "return max(reading.now, reading.boot_us + row.boot_high)",
         "return reading.now",
-        ON_JUMPS,
+        ON_BEGIN,
     ),
     Rule(
         "the wall clock is checked beside the clock since boot",
         WORKER,
         "min(self._boot_until - self._clock.boot_us(), self._wall_until - self._clock.wall_us())",
         "self._boot_until - self._clock.boot_us()",
-        ON_JUMPS,
+        ON_DEADLINE,
     ),
     Rule(
         "the clock since boot is checked beside the wall clock",
         WORKER,
         "min(self._boot_until - self._clock.boot_us(), self._wall_until - self._clock.wall_us())",
         "self._wall_until - self._clock.wall_us()",
-        ON_JUMPS,
+        ON_DEADLINE,
     ),
     Rule(
         "each transaction is durable by its own word",
@@ -79,19 +79,11 @@ CONDITIONS: Final = (
         server=True,
     ),
     Rule(
-        "a lock is not waited for without end",
-        TRANSACTION,
-        "set_config('lock_timeout', :wait_ms, true)",
-        "set_config('lock_timeout', '0', true), CAST(:wait_ms AS text)",
-        ON_SERVER,
-        server=True,
-    ),
-    Rule(
         "a host that stands still in a transaction is let go",
         TRANSACTION,
         "set_config('idle_in_transaction_session_timeout', :idle_ms, true)",
         "CAST(:idle_ms AS text)",
-        ON_SERVER,
+        ("tests/races/test_stopped_steps.py::test_a_transaction_in_which_a_process_stands_still_is_ended",),
         server=True,
     ),
     Rule("every commit of SQLite reaches the disk", "ledger/connect.py", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF", ("tests/cli/test_database.py",)),
@@ -99,6 +91,6 @@ CONDITIONS: Final = (
     Rule("a key policy has a grace", POLICY, "            if self.grace_s is None:\n                raise UsageError(\n                    \"Policy(key_policy=...)", "            if False:\n                raise UsageError(\n                    \"Policy(key_policy=...)", ON_DECLARING),
     Rule("a retention is longer than a resend takes", POLICY, "and window_s > needed_s", "", ON_DECLARING),
     Rule("an idempotent effect has a window", "declaration.py", "if self.idempotent and self.policy.idempotent_window_s is None:", "if False:", ON_DECLARING),
-    Rule("what was found is one or more", "effect.py", " or not max(1, len(references)) <= total <= COUNT_MAX", "", ("executor/counterfoil/effect.py", "tests/ledger/test_look.py")),
+    Rule("what was found is one or more", "effect.py", " or not max(1, len(references)) <= total <= COUNT_MAX", "", ("tests/unit/test_evidence.py",)),
 )  # fmt: skip
 ALL_RULES: Final = (*RULES, *CONDITIONS)
