@@ -17,6 +17,8 @@ from races.rounds import await_file, order_of
 
 from counterfoil import Verdict
 
+pytestmark = pytest.mark.long_races
+
 PROCESSES, CALLERS, ROUNDS = 4, 5, 50
 EVERYBODY = PROCESSES * CALLERS
 # What happens to the first request of a round; a look follows it, or the whole of grace.

@@ -83,6 +83,7 @@ def _stops(
     ]
 
 
+@LONG
 @pytest.mark.parametrize(("tier", "fault"), ALL)
 def test_a_process_that_goes_on_when_everything_is_over(yard: Yard, tier: Tier, fault: str) -> None:
     """Stopped at any step until others have settled its effect and every grace is over: when it goes on, nothing more
@@ -93,6 +94,7 @@ def test_a_process_that_goes_on_when_everything_is_over(yard: Yard, tier: Tier, 
     assert any(stop.breaks_grace for stop in stops) is (tier == "T2" and fault != "refused")
 
 
+@LONG
 @pytest.mark.parametrize(
     ("tier", "fault", "body"),
     [
@@ -108,6 +110,7 @@ def test_an_event_loop_that_goes_on_when_everything_is_over(yard: Yard, tier: Ti
     assert right(yard.play(_stops(yard, tier, fault, "past_grace", body=body)))
 
 
+@LONG
 @pytest.mark.parametrize(("tier", "fault"), [("T2", "none"), ("T3", "none"), *WITHIN])
 def test_a_process_that_goes_on_while_another_one_recovers(yard: Yard, tier: Tier, fault: str) -> None:
     """Stopped at any step past its lease, it goes on within grace, while another process is at its recovery: there is
@@ -115,6 +118,7 @@ def test_a_process_that_goes_on_while_another_one_recovers(yard: Yard, tier: Tie
     assert right(yard.play(_stops(yard, tier, fault, "within_grace")))
 
 
+@LONG
 @pytest.mark.parametrize(("tier", "fault"), [("T0", "none"), pytest.param("T0", "ack_lost", marks=LONG)])
 def test_a_process_that_goes_on_after_a_person_has_decided(yard: Yard, tier: Tier, fault: str) -> None:
     """A person decides by what the provider shows while the process stands still. Only a request that was past its
@@ -136,6 +140,7 @@ HELD: list[tuple[Tier, str, Verb]] = [
 ]
 
 
+@LONG
 @pytest.mark.parametrize(("tier", "fault", "verb"), HELD, ids=[f"{tier}-{fault}-{verb}" for tier, fault, verb in HELD])
 def test_whoever_waits_for_a_transaction_of_a_stopped_process(yard: Yard, tier: Tier, fault: str, verb: Verb) -> None:
     """Stopped inside a transaction, with the row written or just before COMMIT, it holds up whoever writes on the same
@@ -177,6 +182,7 @@ RECOVERIES: list[tuple[Tier, str, Point, Verb, set[str]]] = [
 ]
 
 
+@LONG
 @pytest.mark.parametrize(("tier", "fault", "death", "own", "steps"), RECOVERIES)
 def test_a_recovery_that_goes_on_when_everything_is_over(
     yard: Yard, tier: Tier, fault: str, death: Point, own: Verb, steps: set[str]

@@ -194,6 +194,7 @@ def _postgresql_connection(connection: Any, _record: Any) -> None:
         # A pooler stands between: what is prepared in one session may be asked of another.
         connection.prepare_threshold = None
     if fsync != "on":
+        connection.close()
         raise LedgerError(
             "the database runs with fsync=off: it may forget an acknowledged begin; a ledger refuses that"
         )
