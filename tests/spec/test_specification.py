@@ -91,4 +91,5 @@ def test_every_transition_is_cited() -> None:
     """Each module of the state table that decides something is modelled."""
     modules = {f"transition/{file.name}" for file in (LIBRARY / "transition").glob("*.py")}
     beside = {"transition/__init__.py", "transition/clocks.py", "transition/decision.py", "transition/schedule.py"}
+    beside |= {"transition/keeping.py"}  # pruning: the page names it among what the model leaves out
     assert {file for file, _ in CITED} >= modules - beside
