@@ -20,7 +20,7 @@ from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerError, UsageError
 from counterfoil.guard import Budget, LoopGuard
-from counterfoil.host import Host
+from counterfoil.host import Host, SystemHost
 from counterfoil.identity import NotCanonical, identify
 from counterfoil.ledger.audit import Audit
 from counterfoil.ledger.connect import close_engine, open_engine
@@ -112,18 +112,18 @@ class Core(Names):
         self._secrets = Secrets.given(secret)
         self._tools = by_name(tools, self._secrets.newest is not None)
         self._known = with_undos(self._tools)
-        self._process = os.getpid()
-        self._tenant = tenant
+        self._tenant, self._process = tenant, os.getpid()
         self._clock = clock or SystemClock()
+        host = host or SystemHost()
+        holder = host.name()
+        told = listener(on_incident)
+        self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._owns_engine = isinstance(ledger, str)
-        self._engine = open_engine(ledger)
+        self._engine = open_engine(ledger)  # after all checks: what is open would be left behind by a refusal
         self._ledger = Ledger(
-            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=listener(on_incident), host=host
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host
         )
         self._agree()
-        host = self._ledger.host
-        holder = host.name()
-        self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._sightings = Sightings(self._ledger)
         self._site = Site(
             ledger=self._ledger,
