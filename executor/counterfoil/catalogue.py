@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from counterfoil.codes import CODES, Code
+from counterfoil.codes import CODES, GUARDED, Code
 from counterfoil.spec import ErrorSpec
 from counterfoil.tool import AnyTool
 
@@ -117,7 +117,6 @@ _REFUSED: Final = (
     "invalid_arguments", "rejected", "not_found", "no_results", "ambiguous", "conflict", "possible_duplicate",
     "forbidden", "rate_limited", "unavailable",
 )  # fmt: skip
-_GUARDED: Final = ("repeated_call", "breaker_open", "paused", "budget_exhausted")
 _EFFECTIVE: Final = (
     "ok", "replayed", "value_not_stored", "expired", "in_progress", "key_conflict", "ledger_unavailable",
 )  # fmt: skip
@@ -128,7 +127,7 @@ _LOOKED: Final = ("verified", "unverified", "look_forbidden", "look_alike", "inc
 def _codes(tool: AnyTool) -> Iterator[str]:
     """The built-in codes that a call of this tool can end with."""
     told = {"read"} if tool.read_only else {*_EFFECTIVE}
-    told |= {*_REFUSED, *_GUARDED}
+    told |= {*_REFUSED, *GUARDED}
     if tool.read_only:
         told -= {"possible_duplicate"}
     elif not tool.same_transaction:

@@ -140,6 +140,8 @@ _ROWS: Final = (
          "Do not call {tool} now. Report that the record of effects is not available."),
 )  # fmt: skip
 
+# What guards refuse with.
+GUARDED: Final = ("repeated_call", "breaker_open", "paused", "budget_exhausted")
 CODES: Final = MappingProxyType({row.name: row for row in _ROWS})
 REFUSALS: Final = (
     "rejected", "not_found", "no_results", "ambiguous", "conflict", "possible_duplicate", "forbidden",

@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import replace
 
-from counterfoil.codes import CODES, Category
+from counterfoil.codes import CODES, GUARDED, Category
 from counterfoil.effect import Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import End, LoopGuard
@@ -18,9 +18,7 @@ from counterfoil.guard.loop import STOPS_AT
 from counterfoil.observe import Observation
 from counterfoil.steps import Flow, Tally, do
 
-_NEVER_COUNTED = frozenset(
-    {"repeated_call", "budget_exhausted", "breaker_open", "paused", "ledger_unavailable", "in_progress", "revoked"}
-)
+_NEVER_COUNTED = frozenset({*GUARDED, "ledger_unavailable", "in_progress", "revoked"})
 
 
 def tallied(one: Flow[Observation], limits: LoopGuard) -> Flow[Observation]:

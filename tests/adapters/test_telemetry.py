@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import pytest
+from calls.conftest import clock, world
 from outside import World
 
 from counterfoil import (
@@ -25,17 +26,8 @@ from counterfoil import (
     tool,
 )
 
+__all__ = ["clock", "world"]
 PLANTED = "sk_live_planted"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def world(clock: ManualClock) -> World:
-    return World(clock)
 
 
 @pytest.fixture

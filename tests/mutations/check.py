@@ -55,9 +55,6 @@ def noticed(rule: Rule) -> str | None:
         library = Path(folder) / "executor"
         shutil.copytree(LIBRARY, library)
         removed(rule, library)
-        tests = [
-            str(library / one.removeprefix("executor/")) if one.startswith("executor/") else one for one in rule.tests
-        ]
         which = [] if rule.server else ["-k", "not postgresql"]
         command = [
             sys.executable,
@@ -65,14 +62,12 @@ def noticed(rule: Rule) -> str | None:
             "pytest",
             "-x",
             "-q",
-            "-n",
-            "0",
             "--timeout",
             "60",
             "-p",
             "no:cacheprovider",
             *which,
-            *tests,
+            *rule.tests,
         ]
         done = subprocess.run(
             command,
@@ -86,7 +81,7 @@ def noticed(rule: Rule) -> str | None:
     red = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if red is None and done.returncode not in (0, 5):
         raise RuntimeError(f"{rule.name}: pytest ended with {done.returncode} and named no test\n{done.stdout[-2000:]}")
-    return None if red is None else red.group(1).replace(str(library), "executor")
+    return None if red is None else red.group(1)
 
 
 def page(caught: Iterable[tuple[Rule, str]]) -> str:

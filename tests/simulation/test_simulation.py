@@ -18,7 +18,6 @@ from simulation.trial import stage
 TESTS = Path(__file__).resolve().parents[1]
 SEEDS = 2_000
 MANY = 200_000
-pytestmark = pytest.mark.xdist_group("simulation")  # one process lives the seeds, and two tests ask what came of them
 AGAIN = (3, 4, 5, 49)  # the last one lives on PostgreSQL
 
 

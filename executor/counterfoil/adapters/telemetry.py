@@ -19,13 +19,12 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider
 from opentelemetry.metrics import Observation as Reading
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
-from counterfoil.codes import CODES, Category
+from counterfoil.codes import CODES, GUARDED, Category
 from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
 from counterfoil.errors import LedgerError
 from counterfoil.observe import Observation
 from counterfoil.runner.hearing import Called
 
-BLOCKED: Final = frozenset({"repeated_call", "budget_exhausted", "breaker_open", "paused"})
 FAILING_MOST: Final = 10_000
 _UNKNOWN_TOOL: Final = "unknown"
 
@@ -178,7 +177,7 @@ class Telemetry:
         named = {"counterfoil.tool": tool}
         coded = named | {"counterfoil.code": observation.code}
         self._calls.add(1, coded | {"counterfoil.verdict": str(observation.verdict)})
-        if observation.code in BLOCKED:
+        if observation.code in GUARDED:
             self._blocked.add(1, coded)
         elif observation.category in (str(Category.RECOVERABLE), str(Category.RETRYABLE)):
             self._errors.add(1, coded)

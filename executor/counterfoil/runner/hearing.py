@@ -52,7 +52,7 @@ class CallObserver(Observer, Protocol):
 @contextmanager
 def heard(observer: Observer | None, call: Called) -> Iterator[Tell]:
     """Frame a call: what is handed to `tell` is what the model is told."""
-    if not isinstance(observer, CallObserver):
+    if observer is None or not isinstance(observer, CallObserver):
         yield _same
         return
     observer.called(call)
