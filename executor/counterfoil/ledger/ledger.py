@@ -33,8 +33,9 @@ from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Admitted, Asks, Blocked, budget
 from counterfoil.host import Host, SystemHost
-from counterfoil.ledger import accounts, notices, pins, proofs, undos
+from counterfoil.ledger import accounts, concealed, notices, pins, proofs, undos
 from counterfoil.ledger.chores import Chores
+from counterfoil.ledger.cipher import CipherKeys
 from counterfoil.ledger.guarding import GuardRefuses, Guards, admit, weigh
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import INSTANTS, all_columns, to_columns, to_row
@@ -58,6 +59,7 @@ class Ledger(Chores):
         patience_s: seconds for which a record write is repeated while the database is away.
         on_incident: told of each incident once it is written; it must not raise.
         host: how to wait while the database is in the way.
+        cipher_keys: with which what is encrypted is read and written.
     """
 
     def __init__(
@@ -69,7 +71,9 @@ class Ledger(Chores):
         patience_s: float | None = None,
         on_incident: Callable[[Incident], None] | None = None,
         host: Host | None = None,
+        cipher_keys: CipherKeys | None = None,
     ) -> None:
+        engine = concealed.with_cipher(engine, cipher_keys)
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
         self.host: Host = host or SystemHost()
@@ -107,7 +111,9 @@ class Ledger(Chores):
         if lock and not self._is_sqlite:
             statement = statement.with_for_update()
         found = connection.execute(statement, {"wanted": key}).mappings().first()
-        return None if found is None else to_row(found, now if now is not None else int(found["now"]))
+        if found is None:
+            return None
+        return to_row(found, now if now is not None else int(found["now"]), concealed.cipher_of(connection))
 
     # ------------------------------------------------------------ changing
 
@@ -258,7 +264,8 @@ class Ledger(Chores):
         """Insert the effect as unknown; None when another was there before."""
         now = self.clock.wall_us() if self._host_time else 0
         row = new_row(begin, f"{begin.id}-k0", self._reading(now))
-        columns = all_columns(row)
+        row = replace(row, data_key=concealed.fresh_data_key(connection, row.key))
+        columns = concealed.conceal(connection, row, all_columns(row))
         if not self._host_time:  # the row was made as distances from zero: the server adds its own time
             moved = INSTANTS | {"boot_low", "boot_high"}
             columns |= {name: SERVER_NOW + columns[name] for name in moved if columns[name] is not None}
@@ -267,7 +274,7 @@ class Ledger(Chores):
         made = connection.execute(statement, columns if self._host_time else None).mappings().first()
         if made is None:
             return None
-        born = to_row(made, int(made["updated_at"]))
+        born = to_row(made, int(made["updated_at"]), concealed.cipher_of(connection))
         self._enter(connection, born, begun_entry(begin, born))
         return born
 
@@ -278,7 +285,8 @@ class Ledger(Chores):
         content |= {} if booking is None else booking.columns(row)
         if decision.event is not None:
             content |= {"version": row.version + 1, "updated_at": row.now}
-        done = connection.execute(GUARDED_UPDATE, to_columns(content) | {"of_key": row.key, "of_version": row.version})
+        columns = concealed.conceal(connection, row, to_columns(content))
+        done = connection.execute(GUARDED_UPDATE, columns | {"of_key": row.key, "of_version": row.version})
         if done.rowcount != 1:
             raise Transient
         after = replace(row, **content)
@@ -296,7 +304,7 @@ class Ledger(Chores):
             "event": decision.event,
             "actor": storable(decision.actor),
             "fence": after.attempts,
-            "detail": {"verdict": str(after.verdict), **decision.detail},
+            "detail": concealed.conceal_entry(connection, after, {"verdict": str(after.verdict), **decision.detail}),
             "at": after.now,
         }
         connection.execute(ENTRY, values)
