@@ -8,7 +8,6 @@ a cipher key is given.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import hmac
 import os
@@ -146,7 +145,7 @@ def _encrypted(word: bytes, content: bytes, of: bytes, place: str) -> str:
 
     nonce = os.urandom(_NONCE)
     made = nonce + AESGCM(word).encrypt(nonce, content, _belongs(of, place))
-    return base64.urlsafe_b64encode(made).decode()
+    return binascii.b2a_base64(made, newline=False).decode()
 
 
 def _decrypted(word: bytes, text: str, of: bytes, place: str) -> bytes:
@@ -154,7 +153,7 @@ def _decrypted(word: bytes, text: str, of: bytes, place: str) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     try:
-        made = base64.urlsafe_b64decode(text.encode("ascii"))
+        made = binascii.a2b_base64(text, strict_mode=True)
         return AESGCM(word).decrypt(made[:_NONCE], made[_NONCE:], _belongs(of, place))
-    except (InvalidTag, binascii.Error, ValueError):
+    except (InvalidTag, ValueError):
         raise _changed() from None

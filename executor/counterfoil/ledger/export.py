@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -30,9 +31,11 @@ def rows(engine: sa.Engine, tenant: str | None = None) -> Iterator[dict[str, Any
     if tenant is not None:
         asked = asked.where(effects.c.tenant == tenant)
     try:
-        with picture(engine) as connection:
+        with ExitStack() as stack:
+            connection = stack.enter_context(picture(engine))
             keys = cipher_of(connection)
-            for one in stream(connection, asked.order_by(entries.c.key, entries.c.seq)):
+            found = stack.enter_context(closing(stream(connection, asked.order_by(entries.c.key, entries.c.seq))))
+            for one in found:
                 content = {name: one[name] for name in COLUMNS}
                 detail = content["detail"]
                 kept = json.loads(detail) if isinstance(detail, str) else detail
