@@ -22,7 +22,7 @@ def fresh(of: bytes = MINE) -> DataKey:
     return KEYS.fresh(key_id(NEW), of)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(), st.binary(min_size=32, max_size=32))
 def test_every_text_comes_back(text: str, of: bytes) -> None:
     """Any text, of any effect, also with half a character in it; and no two ciphertexts of it are alike."""
