@@ -248,6 +248,32 @@ def test_a_plain_ledger_is_encrypted_in_two_steps(
     assert fewer < plain
 
 
+def test_what_an_attempt_is_under_way_for_is_left(
+    ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make, run: Run, keys: Any
+) -> None:
+    """A host that was not told may still write down how its attempt ended: the effect is encrypted the next time, when
+    the lease is over, and the command says so by its code."""
+    keys(OLD)
+    left_out = executor_of(order)
+
+    class Meanwhile:
+        ran: Any = None
+
+        def __call__(self, moment: str, step: str, tool: str, effect_id: str) -> None:
+            if (moment, step) == ("before", "Attempt"):
+                self.ran = self.ran or run("db", "reencrypt", "--json", "--ledger", ledger_url)
+
+    meanwhile = Meanwhile()
+    slow = executor_of(order, observer=meanwhile)
+    assert left_out.call("create_order", {"number": 1, "name": "x"}).code == "ok"
+    world.clock.advance(7_200)  # the command has the real time
+    seen = slow.call("create_order", {"number": 2, "name": "x"})
+    assert (meanwhile.ran.code, meanwhile.ran.json["encrypted"], meanwhile.ran.json["left"]) == (7, 1, 1)
+    assert seen.code == "ok"
+    ran = run("db", "reencrypt", "--json", "--ledger", ledger_url)
+    assert (ran.code, ran.json["encrypted"], ran.json["left"]) == (0, 1, 0)
+
+
 def test_a_key_is_exchanged_in_two_steps(
     ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make, run: Run, keys: Any
 ) -> None:

@@ -258,6 +258,9 @@ class _Effects(_Step):
         """A batch of effects after a key, and the last key of it."""
         newest = self.keys.newest
         other = (effects.c.key > after) & (effects.c.data_key.is_(None) | ~_by(effects.c.data_key, newest))
+        # An attempt that is under way may be that of a host that was not told: it can still write down how it ended.
+        unknown = effects.c.verdict == str(Verdict.EFFECT_UNKNOWN)
+        other &= ~(unknown & (effects.c.lease_until >= self.ledger._time(connection)))
         found = _locked(connection, sa.select(effects).where(other).order_by(effects.c.key).limit(self.size))
         done = Reencrypted(key_id=newest)
         for one in found:
