@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 import sqlalchemy as sa
+from changing import One, permitted
 from cli.conftest import Run, run, shop
 from outside import Make, World
 from told.test_hygiene import raw
 
 from counterfoil import (
+    Absent,
     Content,
     Effect,
     Executor,
@@ -21,10 +24,12 @@ from counterfoil import (
     Rejected,
     SystemClock,
     Tool,
+    Unclear,
     UsageError,
     Verdict,
     tool,
 )
+from counterfoil.errors import LedgerUnavailable
 from counterfoil.ledger import reencryption
 from counterfoil.ledger.cipher import CipherKeys, Unreadable, key_id
 from counterfoil.ledger.ledger import Ledger
@@ -329,6 +334,33 @@ def test_a_reencryption_that_breaks_off_is_run_again(
     assert (done.complete, reencryption.encryption(ledger.engine).key_ids) == (True, (key_id(NEW),))
 
 
+def test_a_begin_holds_the_key_that_it_writes_by(
+    ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make
+) -> None:
+    """From when a begin has asked by which key it writes until it is committed, that key is not forgotten: who exchanges
+    it waits, and then finds what was begun."""
+    engine = executor_of(order, cipher_key=OLD)._engine
+    both = CipherKeys((NEW, OLD))
+    exchanging = Ledger(engine, clock=world.clock, patience_s=0.2, cipher_keys=both)
+    one = One(Ledger(engine, clock=world.clock, cipher_keys=both), "under way")
+    waits: list[bool] = []
+
+    def meanwhile(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if statement.startswith("INSERT INTO effects") and not waits:
+            waits.append(False)
+            with suppress(LedgerUnavailable):
+                reencryption.reencrypt(exchanging, both, by="N.")
+                return
+            waits[0] = True
+
+    sa.event.listen(engine, "before_cursor_execute", meanwhile)
+    one.begun()
+    assert waits == [True]
+    permitted(one.apply(one.returned()))
+    assert reencryption.reencrypt(exchanging, both, by="N.").rewrapped == 1
+    assert Ledger(engine, clock=world.clock, cipher_keys=CipherKeys((NEW,))).read(one.key) is not None
+
+
 def test_only_an_empty_ledger_is_encrypted_by_whoever_opens_it(
     ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make
 ) -> None:
@@ -389,8 +421,16 @@ def test_a_doubt_that_cannot_be_read_stays_one_and_holds_nobody_up(
     ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make, run: Run, keys: Any
 ) -> None:
     """It is never absent; looks at the others go on; `db reencrypt` names it, ends with code 7 and keeps its key."""
+
+    @order.postcondition
+    def created(effect: Effect) -> Absent | Unclear:
+        return Absent() if world.looks else Unclear("shut")
+
     executor = executor_of(order, cipher_key=OLD)
     ids = history(executor, world)
+    world.next = ["ack_lost"]
+    other = executor.call("create_order", {"number": 4, **ARGUMENTS}).effect_id
+    world.looks = ["open"]
     of = effects.c.id == ids["doubt"]
     wrapped = counted(ledger_url, sa.select(effects.c.data_key).where(of))
     changed(ledger_url, sa.update(effects).where(of).values(data_key=wrapped[:-8] + "AAAAAAAA"))
@@ -398,6 +438,7 @@ def test_a_doubt_that_cannot_be_read_stays_one_and_holds_nobody_up(
     for _ in range(3):
         executor.reconcile()
     assert counted(ledger_url, sa.select(effects.c.verdict).where(of)) == "effect_unknown"
+    assert counted(ledger_url, sa.select(effects.c.verdict).where(effects.c.id == other)) == "no_effect"
     keys(NEW, OLD)
     ran = run("db", "reencrypt", "--json", "--ledger", ledger_url)
     assert (ran.code, ran.json["unreadable"], ran.json["left"]) == (7, [ids["doubt"]], 0)

@@ -91,10 +91,10 @@ def south_seen(ledger_url: str, executor: Executor, run: Run, south_id: str, arc
     told += [
         run("audit", "export", *form, "--tenant", "north", "--ledger", ledger_url) for form in ([], ["--format", "csv"])
     ]
-    asked = ("prune", "--older-than", "0s", "--tenant", "north", "--export", archive, "--ledger", ledger_url)
-    ran = run(*asked, "--json")
+    prune = ("prune", "--older-than", "0s", "--tenant", "north", "--export", archive, "--ledger", ledger_url)
+    ran = run(*prune, "--json")
     assert ran.json["pruned"] == 1
-    told += [ran, run(*asked), archive.read_text(), run("audit", "archive", archive)]
+    told += [ran, run(*prune), archive.read_text(), run("audit", "archive", archive)]
     theirs = run("effects", "--tenant", "south", "--json", "--ledger", ledger_url).json
     assert [one["pruned_at"] for one in theirs] == [None] * 9
     return repr(told)

@@ -163,6 +163,9 @@ def test_what_is_pruned_is_forgotten_when_its_window_is_over(ledger_url: str, wo
     prune(ledger, 0, None, by="N.")
     assert noted(ledger) == 1, "what is not pruned is still noted"
     assert executors["north"].call("pay", SAME, task="t2").code == "ok"
+    world.clock.advance(2 * WINDOW_S)
+    assert prune(ledger, 10**15, None, by="N.").pruned == 0
+    assert noted(ledger) == 2
 
 
 def noted(ledger: Ledger) -> int:

@@ -1087,9 +1087,17 @@ RULES: Final = (
     Rule(
         "encryption: a host that does not know the newest cipher key begins nothing",
         CONCEALED,
-        "    if not keys.knows(known[:1]):",
-        "    if False:",
+        "    return known[0] if known else None",
+        "    return keys.newest if known else None",
         ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: a begin holds the cipher key that it writes by",
+        CONCEALED,
+        "    by = writing(connection, lock=True)",
+        "    by = writing(connection)",
+        ON_ENCRYPTION,
+        server=True,
     ),
     Rule(
         "encryption: a host without the cipher key does not open the ledger",

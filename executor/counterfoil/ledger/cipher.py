@@ -131,7 +131,7 @@ def key_id(cipher_key: bytes) -> str:
 
     Example:
         >>> key_id(bytes(32))
-        '1a5bcad1ce2f9c29'
+        '1c1b280d3e98790e'
     """
     return hmac.digest(cipher_key, _NAME + b"id", "sha256").hex()[:16]
 

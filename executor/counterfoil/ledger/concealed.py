@@ -41,26 +41,23 @@ def writing(connection: sa.Connection, *, lock: bool = False) -> str | None:
     """The id of the cipher key that encrypts what is new in this ledger; None where nothing is encrypted.
 
     With `lock` it goes on being the one until the transaction ends.
-
-    Raises:
-        Unreadable: it is one that this host does not know.
     """
     keys = cipher_of(connection)
     if keys is None:  # then the database itself refuses a plain effect where the ledger is encrypted
         return None
     known = pins.ciphers(connection, lock=lock)
-    if not known:
-        return None
-    if not keys.knows(known[:1]):
-        raise Unreadable(f"the ledger is encrypted by the cipher key with the id {known[0]}, which was not given")
-    return known[0]
+    return known[0] if known else None
 
 
 # ---------------------------------------------------------------- an effect
 
 
 def fresh_data_key(connection: sa.Connection, key: bytes) -> str | None:
-    """The data key of an effect that begins, wrapped; None where it is kept in plain. Raises as `writing`."""
+    """The data key of an effect that begins, wrapped; None where it is kept in plain.
+
+    Raises:
+        Unreadable: the ledger is encrypted by a cipher key that this host does not know: it may begin nothing.
+    """
     by = writing(connection, lock=True)
     keys = cipher_of(connection)
     return None if by is None or keys is None else keys.fresh(by, key).wrapped

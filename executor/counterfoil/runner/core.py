@@ -116,10 +116,8 @@ class Core(Names):
         self._tools = by_name(tools, self._secrets.newest is not None)
         self._known = with_undos(self._tools)
         self._tenant, self._process = tenant, os.getpid()
-        self._clock = clock or SystemClock()
-        host = host or SystemHost()
-        holder = host.name()
-        told = listener(on_incident)
+        self._clock, host = clock or SystemClock(), host or SystemHost()
+        holder, told = host.name(), listener(on_incident)
         self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._owns_engine = isinstance(ledger, str)
         self._engine = open_engine(ledger)  # after all checks: what is open would be left behind by a refusal
