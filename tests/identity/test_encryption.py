@@ -337,7 +337,7 @@ def test_a_reencryption_that_breaks_off_is_run_again(
 def test_a_begin_holds_the_key_that_it_writes_by(
     ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make
 ) -> None:
-    """From when a begin has asked by which key it writes until it is committed, that key is not forgotten: who exchanges
+    """From when a begin has asked by which key it writes until its commit, that key is not forgotten: who exchanges
     it waits, and then finds what was begun."""
     engine = executor_of(order, cipher_key=OLD)._engine
     both = CipherKeys((NEW, OLD))
@@ -474,13 +474,18 @@ def test_entries_and_incidents_are_not_moved_either(
 def test_a_seal_sees_a_data_key_that_was_taken_away(
     ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make, run: Run, keys: Any
 ) -> None:
-    """An exchange of the cipher key is no change for the seals; taking a data key away is one."""
+    """An exchange of the cipher key is no change for the seals; taking a data key away is one, and so is one that was
+    changed, where the cipher keys are at hand."""
     executor = executor_of(order, cipher_key=OLD)
     ids = history(executor, world)
     keys(NEW, OLD)
     assert run("audit", "seal", "--ledger", ledger_url).code == 0
     assert run("db", "reencrypt", "--ledger", ledger_url).code == 0
     assert verify(executor._engine).ok
+    spoilt = sa.update(effects).where(effects.c.id == ids["refused"]).values(data_key=f"{key_id(NEW)}.AAAA")
+    changed(ledger_url, spoilt)
+    ran = run("audit", "verify", "--ledger", ledger_url)
+    assert (ran.code, f"effect {ids['refused']} was changed: its data key does not open" in ran.out) == (6, True)
     changed(ledger_url, sa.update(effects).where(effects.c.id == ids["applied"]).values(data_key=None))
     (found,) = verify(executor._engine).findings
     assert (found.what, found.how, found.name) == ("effect", "changed", ids["applied"])
