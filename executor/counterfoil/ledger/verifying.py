@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from counterfoil.effect import Verdict
 from counterfoil.errors import LedgerUnavailable, UsageError
+from counterfoil.ledger import pins
 from counterfoil.ledger.cipher import CipherKeys, Unreadable
 from counterfoil.ledger.concealed import cipher_of
 from counterfoil.ledger.picture import picture, stream
@@ -200,6 +201,8 @@ def _check_effects(
     connection: sa.Connection, digests: Mapping[int, Digests], seen: Verified, told: Callable[[int], object]
 ) -> None:
     keys = cipher_of(connection)
+    if keys is not None and not keys.knows(pins.ciphers(connection)):
+        keys = None  # without all of them, one that does not open says nothing
     for number, one in enumerate(_effects(connection, seen), start=1):
         try:
             _check(one, digests, seen)
