@@ -27,7 +27,11 @@ def read_only(request: Request) -> Flow[Observation]:
     """One call of a tool that changes nothing: no row, and a lost answer may simply be asked again."""
     pause = request.wait_s
     for attempt in range(1, request.attempts_max + 1):
-        started = yield from do(Start(fresh=True))
+        try:
+            started = yield from do(Start(fresh=True))
+        except LedgerUnavailable:  # where a budget is to be kept, nothing is asked without the ledger
+            reason = "The record of effects cannot be used now; nothing was asked."
+            return about(None, Words(tool=request.tool, code="ledger_unavailable", reason=reason))
         if started.interrupt is not None:
             raise started.interrupt
         if isinstance(started.answer, Declined) and started.answer.blocked is not None:

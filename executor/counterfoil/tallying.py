@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from contextlib import suppress
+from typing import Any
 
 from counterfoil.codes import CODES, GUARDED, Category
-from counterfoil.effect import Verdict
+from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import End, LoopGuard
 from counterfoil.guard.loop import STOPS_AT
+from counterfoil.looking import checked
 from counterfoil.observe import Observation
 from counterfoil.steps import Flow, Tally, do
+from counterfoil.telling import stopped
 
 _NEVER_COUNTED = frozenset({*GUARDED, "ledger_unavailable", "in_progress", "revoked"})
 
@@ -35,7 +38,19 @@ def tallied(one: Flow[Observation], limits: LoopGuard) -> Flow[Observation]:
     goes_on = counted is not None and (counted.wrong > limits.wrong_input or counted.blocked > STOPS_AT)
     if not goes_on or seen.ok:
         return seen
-    return replace(seen, stop=seen.stop or "repeated_call")
+    return stopped(seen)
+
+
+def polled(row: Row, tool: str, limits: LoopGuard, **how: Any) -> Flow[Observation]:
+    """`checked`, counted. Where the same doubt was asked about too often in a turn, it is told without one more look,
+    so that a model that does not wait cannot hammer what is looked at; who goes on is stopped."""
+    counted = None
+    if row.verdict is Verdict.EFFECT_UNKNOWN:
+        with suppress(LedgerUnavailable):
+            counted = yield from do(Tally(End.POLLED, str(row.verdict)))
+    refused = 0 if counted is None else counted.blocked
+    seen = yield from checked(row, tool, **(how | ({"looks": False} if refused else {})))
+    return stopped(seen) if refused >= STOPS_AT and not seen.ok else seen
 
 
 def ending(seen: Observation) -> End | None:

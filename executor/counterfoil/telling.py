@@ -202,6 +202,7 @@ def no_compensation(row: Row) -> Observation:
 
 
 STOP_ACTION = "Stop and report this to a person; do not call {tool} again."
+STOP_UNKNOWN = "Do not call {tool} for this again, in any wording. Stop and report this: a person has to check it."
 _WHY_BLOCKED = {
     "same_answers": "It gave the same answer {used} times in a row; it was not asked again.",
     "tool_failures": "{tool} has failed {used} times in this turn; nothing was sent.",
@@ -219,11 +220,14 @@ def _look_alike_words(tool: str, blocked: Blocked, echo: str | None) -> Words:
     confirm = (
         f"call {tool} again with a new occurrence" if blocked.asks_model else "stop and report it: a person confirms"
     )
+    hint = f"Ask the user whether a separate one is wanted. Only if it is, {confirm}."
+    if blocked.unknown:  # nobody can want a separate one before it is known whether there is one
+        hint = f"Do not call {tool} for this again, in any wording. Call check_effect with effect_id {blocked.twin}."
     return Words(
         tool=tool,
         code="possible_duplicate",
         reason=f"The same with another key {done} {age} ({blocked.twin}); nothing was sent.",
-        hint=f"Ask the user whether a separate one is wanted. Only if it is, {confirm}.",
+        hint=hint,
         arguments=echo,
     )
 
@@ -244,4 +248,15 @@ def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None 
         retry_after_s=blocked.wait_us / MICROSECONDS if blocked.wait_us else None,
     )
     seen_now = about(row, words)
-    return replace(seen_now, stop=seen_now.stop or (blocked.code if blocked.stop else None))
+    if not blocked.stop:
+        return seen_now
+    return replace(seen_now, stop=seen_now.stop or blocked.code, retry="never", retry_after_s=None)
+
+
+def stopped(seen: Observation, code: str = "repeated_call") -> Observation:
+    """The same, told as the end of the run: the model goes on although it was told what it may do."""
+    action = STOP_UNKNOWN if seen.verdict is Verdict.EFFECT_UNKNOWN else STOP_ACTION
+    ended = replace(
+        seen, stop=seen.stop or code, retry="never", retry_after_s=None, next_action=action.format(tool=seen.tool)
+    )
+    return replace(ended, text=ended.message())

@@ -55,6 +55,7 @@ VERIFYING: Final = "ledger/verifying.py"
 ON_TAMPERING: Final = ("tests/ledger/test_tampering.py",)
 ON_SEALS: Final = ("tests/ledger/test_seals.py",)
 GUARDING: Final = "ledger/guarding.py"
+REPEATING: Final = "ledger/repeating.py"
 ACCOUNTS: Final = "ledger/accounts.py"
 BUDGET: Final = "guard/budget.py"
 BREAKER: Final = "guard/breaker.py"
@@ -857,7 +858,7 @@ RULES: Final = (
     ),
     Rule(
         "guard: other calls clear nothing",
-        GUARDING,
+        REPEATING,
         "    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))\n",
         '    this = sa.and_(*(repeats.c[name] == value for name, value in place.items() if name != "similar"))\n',
         ON_LOOPS,
