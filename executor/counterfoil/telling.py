@@ -130,7 +130,7 @@ def unknown_words(
     if isinstance(outcome, Lost) and outcome.status is not None:
         reason = f"The status {outcome.status} came as answer: it may have been carried out, or may still be."
     if key_expired and not looks:
-        reason = "It may have been carried out, and its key has expired: it can no longer prevent a second one."
+        reason = "It may have been carried out, and its key has expired: it can no longer keep it from being done twice."
     return Words(tool=tool, code="effect_unknown", hint=hint, reason=reason)
 
 
@@ -164,7 +164,7 @@ def conflict(tool: str, key_names: str, echo: str, row: Row, content: frozenset[
     """The key stands for other arguments already. `content`: arguments that do not identify, so never differ."""
     if row.verdict is Verdict.EFFECT_UNKNOWN:
         # Another key is no way out here: the earlier call may have had its effect.
-        reason = f"An earlier call with the same {key_names} and other arguments has no known end yet."
+        reason = f"An earlier call with the same {key_names}, whose arguments were not these, has no known end yet."
         return about(row, Words(tool=tool, code="effect_unknown", reason=reason, arguments=echo))
     details = differences(row.echo, echo, content)
     words = Words(tool=tool, code="key_conflict", field=key_names, arguments=echo, details=details)
@@ -196,9 +196,10 @@ def not_taken_back(tool: str, guard: str) -> Observation:
 
 
 def no_compensation(row: Row) -> Observation:
-    """An applied effect that nothing can make up for here."""
-    reason = "It has no compensation; a person has to make up for it."
-    return about(row, Words(tool=row.tool, code="conflict", reason=reason, hint="Report this to a person."))
+    """An applied effect that nothing can make up for here. What is told is about the taking back, not about it."""
+    reason = f"{row.tool} has no compensation, and what it did stands; a person has to make up for it."
+    words = Words(tool=f"{row.tool}-compensation", code="conflict", reason=reason, hint="Report this to a person.")
+    return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
 STOP_ACTION = "Stop and report this to a person; do not call {tool} again."

@@ -87,7 +87,9 @@ class Limits:
 
     def tallied(self, job: Job, one: Flow[Observation]) -> Flow[Observation]:
         """The call, and what the loop guard counts of it."""
-        return one if self.loop is None or not job.task else tallied(one, self.loop)
+        if self.loop is None or not job.task:
+            return one
+        return tallied(one, self.loop, enforce=self.mode == "enforce")
 
 
 def asks_of(job: Job, limits: Limits, valid: Valid, again: str) -> Asks:
