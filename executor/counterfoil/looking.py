@@ -25,13 +25,17 @@ from counterfoil.telling import (
 
 def read_only(request: Request) -> Flow[Observation]:
     """One call of a tool that changes nothing: no row, and a lost answer may simply be asked again."""
+    try:
+        return (yield from _read(request))
+    except LedgerUnavailable:  # a budget is to be kept
+        reason = "Its budget cannot be kept now: the record of effects is away. A tool that only reads changes nothing."
+        return about(None, Words(tool=request.tool, code="ledger_unavailable", reason=reason))
+
+
+def _read(request: Request) -> Flow[Observation]:
     pause = request.wait_s
     for attempt in range(1, request.attempts_max + 1):
-        try:
-            started = yield from do(Start(fresh=True))
-        except LedgerUnavailable:  # where a budget is to be kept, nothing is asked without the ledger
-            reason = "The record of effects cannot be used now; nothing was asked."
-            return about(None, Words(tool=request.tool, code="ledger_unavailable", reason=reason))
+        started = yield from do(Start(fresh=True))
         if started.interrupt is not None:
             raise started.interrupt
         if isinstance(started.answer, Declined) and started.answer.blocked is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from counterfoil.codes import CODES, REFUSALS
+from counterfoil.codes import CODES, REFUSALS, Retry
 from counterfoil.effect import MICROSECONDS, Lost, Outcome, Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Blocked
@@ -130,7 +130,7 @@ def unknown_words(
     if isinstance(outcome, Lost) and outcome.status is not None:
         reason = f"The status {outcome.status} came as answer: it may have been carried out, or may still be."
     if key_expired and not looks:
-        reason = "It may have been carried out, and its key has expired: it can no longer keep it from being done twice."
+        reason = "It may have been carried out, and its key has expired: it can no longer prevent a double."
     return Words(tool=tool, code="effect_unknown", hint=hint, reason=reason)
 
 
@@ -238,7 +238,8 @@ def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None 
     seen = {"tool": tool, "limit": blocked.limit, "used": blocked.used, "wanted": blocked.wanted}
     seen |= {"left": max(0, blocked.limit - blocked.used), "unit": blocked.unit}
     if blocked.twin:
-        return about(row, _look_alike_words(tool, blocked, echo))
+        alike = about(row, _look_alike_words(tool, blocked, echo))
+        return replace(alike, retry=str(Retry.CHECK)) if blocked.unknown else alike
     why = _WHY_BLOCKED.get(blocked.cap.partition(".")[0], "").format(**seen)
     words = Words(
         tool=tool,

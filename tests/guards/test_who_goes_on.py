@@ -169,7 +169,7 @@ def test_without_the_ledger_a_budget_lets_nothing_be_read(executor_of: Make, mon
     with away(counted._engine), away(free._engine):
         seen = counted.call("get_status", {"job": "1"}, task="t")
         assert (seen.code, seen.verdict, seen.ok) == ("ledger_unavailable", "no_effect", False)
-        assert "nothing was asked" in seen.reason
+        assert "changes nothing" in seen.reason
         assert free.call("get_status", {"job": "1"}).code == "read"
     assert len(service.asked) == 1
 

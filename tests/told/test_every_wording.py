@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from told.inputs import EFFECT_ID, FORGED, without_result
@@ -78,12 +78,12 @@ def away(tool: str, **course: int | bool) -> Observation:
     return _without_ledger(request, Course(1.0, **course), None)  # type: ignore[arg-type]
 
 
-def refused(tool: str, code: str = "repeated_call", cap: str = "", **how: object) -> Observation:
-    return blocked_call(tool, None, Blocked(code, cap, 6, 6, **how), NEW)  # type: ignore[arg-type]
+def refused(tool: str, code: str = "repeated_call", cap: str = "", **how: Any) -> Observation:
+    return blocked_call(tool, None, Blocked(code, cap, 6, 6, **how), NEW)
 
 
-def twin(tool: str, **how: bool) -> Observation:
-    return refused(tool, "possible_duplicate", twin=EFFECT_ID, age_us=180_000_000, **how)
+def twin(tool: str, **how: Any) -> Observation:
+    return refused(tool, "possible_duplicate", "", twin=EFFECT_ID, age_us=180_000_000, **how)
 
 
 def verified(tool: str) -> Observation:
@@ -126,7 +126,7 @@ UNKNOWN: Final[dict[str, tuple[Callable[[str], Observation], str, str, str]]] = 
         "The answer was lost: it may have been carried out, or may still be.", REPORT),
     "with a key that has expired": (
         lambda tool: doubt(tool, looks=False, key_expired=True), "effect_unknown",
-        "It may have been carried out, and its key has expired: it can no longer keep it from being done twice.",
+        "It may have been carried out, and its key has expired: it can no longer prevent a double.",
         REPORT),
     "asked for with other arguments": (
         lambda tool: conflict(tool, "order", NEW, unknown(tool), frozenset()), "effect_unknown",
