@@ -45,12 +45,15 @@ class Told:
 class Model:
     """Plays `turns`, then ends. `where` is handed to what happens before a turn; `heard` has the results by turn.
 
-    With `stock` there is no Counterfoil: the calls of `check_effect` are left out, because nobody offers it.
+    With `stock` there is no Counterfoil: the calls of `check_effect` are left out, because nobody offers it. With
+    `resumed` the first round was played before: a framework that has kept the calls brings their results, one that has
+    lost them asks again, and is given them again, under new ids.
     """
 
     turns: Sequence[Turn]
     where: Any = None
     stock: bool = False
+    resumed: bool = False
     heard: list[list[Told]] = field(default_factory=list)
     asked: int = 0
 
@@ -58,6 +61,9 @@ class Model:
         """The calls of the next round, () at the end; `told` are the results of the round before."""
         if told:
             self.heard.append(list(told))
+            self.resumed = False
+        mark = "again" if self.resumed else "call"
+        self.asked, self.resumed = (0 if self.resumed else self.asked), False
         while self.asked < len(self.turns):
             turn = self.turns[self.asked]
             self.asked += 1
@@ -65,12 +71,12 @@ class Model:
                 turn.before(self.where)
             calls = [one for one in turn.calls if not (self.stock and one.name == "check_effect")]
             if calls or not turn.calls:
-                return tuple(self._made(one, place, told) for place, one in enumerate(calls))
+                return tuple(self._made(one, f"{mark}_{self.asked}_{place}", told) for place, one in enumerate(calls))
         return ()
 
-    def _made(self, call: Call, place: int, told: Sequence[Told]) -> Call:
+    def _made(self, call: Call, name: str, told: Sequence[Told]) -> Call:
         named = _EFFECT_ID.search(told[-1].text) if told else None
         arguments = {
             name: named[1] if named and value == THE_EFFECT else value for name, value in call.arguments.items()
         }
-        return Call(call.name, arguments, f"call_{self.asked}_{place}")
+        return Call(call.name, arguments, name)

@@ -11,13 +11,14 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from adapters.conformance.driver import Driver, Ended
 from adapters.conformance.house import TASK, House
-from adapters.conformance.model import Call, Model
+from adapters.conformance.model import Model
 from adapters.conformance.scenarios import SCENARIOS, Scenario
 from provider import Provider
 
@@ -39,22 +40,28 @@ class Played:
 
 def play(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, *, stock: bool = False) -> Played:
     """Play it to its end, and count at the provider once nothing is under way."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _played(scenario, driver, ledger, provider, Path(folder), stock)
+
+
+def _played(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, store: Path, stock: bool) -> Played:
     house = House(ledger, provider, real_time=scenario.real_time)
     scenario.faults(provider)
     if scenario.budget is not None and not stock:
         house.give(scenario.budget)
-    pending = None
+    resumes = scenario.interrupted is not None
     if scenario.interrupted == "killed":
-        _killed(scenario, driver, house, stock)
+        _killed(scenario, driver, house, store, stock)
     elif scenario.interrupted == "cancelled":
-        asyncio.run(_cancelled(scenario, driver, house, stock))
-    if scenario.interrupted is not None:
+        asyncio.run(_cancelled(scenario, driver, house, store, stock))
+    if resumes:
         provider.release()
         provider.quiesce()
         house = replace(house, later_s=LATER_S)
-        pending = Model(scenario.turns, house, stock).reply()
-    model = Model(scenario.turns, house, stock, asked=0 if pending is None else 1)
-    ended = asyncio.run(conversation(driver, house, model, stock, pending))
+    model = Model(scenario.turns, house, stock, resumed=resumes, asked=int(resumes))
+    ended = asyncio.run(conversation(driver, house, model, store, stock, resumes))
+    if ended is not None and ended.told:
+        model.heard.append(list(ended.told))
     provider.release()
     provider.quiesce()
     return Played(
@@ -67,13 +74,13 @@ def play(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, *,
 
 
 async def conversation(
-    driver: Driver, house: House, model: Model, stock: bool, pending: tuple[Call, ...] | None = None
+    driver: Driver, house: House, model: Model, store: Path, stock: bool, resumes: bool = False
 ) -> Ended | None:
     """One conversation, with Counterfoil or without."""
     if not stock:
-        return await driver.converse(house, model, task=TASK, pending=pending)
+        return await driver.converse(house, model, task=TASK, store=store, resumes=resumes)
     try:
-        await driver.stock(house.bare(), model, pending=pending)
+        await driver.stock(house.bare(), model, store=store, resumes=resumes)
     except Exception:  # noqa: BLE001 - how a framework ends without Counterfoil is its own affair
         return None
     return Ended()
@@ -87,11 +94,12 @@ def _plain(text: str) -> str:
 # ---------------------------------------------------------------- interruptions
 
 
-def _killed(scenario: Scenario, driver: Driver, house: House, stock: bool) -> None:
+def _killed(scenario: Scenario, driver: Driver, house: House, store: Path, stock: bool) -> None:
     given = {"scenario": scenario.name, "driver": driver.name, "ledger": house.ledger, "stock": stock}
+    given |= {"provider": house.provider.url, "store": str(store)}
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
-        [sys.executable, "-m", "adapters.conformance.playing", json.dumps(given | {"provider": house.provider.url})],
+        [sys.executable, "-m", "adapters.conformance.playing", json.dumps(given)],
         env=os.environ | {"PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
     )
@@ -102,8 +110,8 @@ def _killed(scenario: Scenario, driver: Driver, house: House, stock: bool) -> No
         process.wait(END_S)
 
 
-async def _cancelled(scenario: Scenario, driver: Driver, house: House, stock: bool) -> None:
-    running = asyncio.create_task(conversation(driver, house, Model(scenario.turns, house, stock), stock))
+async def _cancelled(scenario: Scenario, driver: Driver, house: House, store: Path, stock: bool) -> None:
+    running = asyncio.create_task(conversation(driver, house, Model(scenario.turns, house, stock), store, stock))
     await asyncio.to_thread(house.provider.await_parked)
     running.cancel()
     try:
@@ -120,7 +128,7 @@ def main(given: dict[str, Any]) -> None:
     scenario = next(one for one in SCENARIOS if one.name == given["scenario"])
     house = House(given["ledger"], Provider.at(given["provider"]))
     model = Model(scenario.turns, house, given["stock"])
-    asyncio.run(conversation(driver(given["driver"]), house, model, given["stock"]))
+    asyncio.run(conversation(driver(given["driver"]), house, model, Path(given["store"]), given["stock"]))
 
 
 if __name__ == "__main__":
