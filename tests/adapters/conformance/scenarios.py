@@ -2,7 +2,8 @@
 
 `heard` is the exact text of each result, round by round, as it must reach the model; where the run is stopped the last
 round is what stands in the conversation for whoever goes on. The effect's id and the seconds until the next look stand
-in it as EFFECT and N. Results of one round are compared without their order. `effects` are counted at the provider once nothing is under way.
+in it as EFFECT and N. Results of one round are compared without their order. `effects` are counted at the provider once
+nothing is under way.
 """
 
 from __future__ import annotations
