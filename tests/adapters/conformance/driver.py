@@ -8,6 +8,7 @@ conversation to go on after a crash (checkpoints, sessions, messages) is switche
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -50,3 +51,7 @@ class Driver(Protocol):
     async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> Any:
         """The same conversation with `pay(order, amount, note)` as the framework's own kind of tool, as its manual has
         it. What it raises ends the conversation."""
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        """The framework's own kind of tool, made of a function or a coroutine function; the function where it has
+        none."""

@@ -38,14 +38,22 @@ class Played:
     sends: int
 
 
-def play(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, *, stock: bool = False) -> Played:
-    """Play it to its end, and count at the provider once nothing is under way."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _played(scenario, driver, ledger, provider, Path(folder), stock)
+def play(
+    scenario: Scenario, driver: Driver, ledger: str, provider: Provider, *, stock: bool = False, guarded: str = ""
+) -> Played:
+    """Play it to its end, and count at the provider once nothing is under way.
 
-
-def _played(scenario: Scenario, driver: Driver, ledger: str, provider: Provider, store: Path, stock: bool) -> Played:
+    `guarded`: with the framework's own tool, made of a "plain" function or of one that is "awaited".
+    """
     house = House(ledger, provider, real_time=scenario.real_time)
+    if guarded:
+        house.existing = driver.existing(house.knowing(awaited=guarded == "awaited"))
+    with tempfile.TemporaryDirectory() as folder:
+        return _played(scenario, driver, house, Path(folder), stock)
+
+
+def _played(scenario: Scenario, driver: Driver, house: House, store: Path, stock: bool) -> Played:
+    provider = house.provider
     scenario.faults(provider)
     if scenario.budget is not None and not stock:
         house.give(scenario.budget)

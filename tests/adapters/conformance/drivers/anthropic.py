@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,9 @@ class Anthropic:
             runner = client.beta.messages.tool_runner(model="stub", max_tokens=99, messages=[ASK], tools=[tool])  # type: ignore[list-item]
             await runner.until_done()
 
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function
+
 
 class AnthropicBlocking:
     """The other client."""
@@ -102,6 +106,9 @@ class AnthropicBlocking:
                 messages=[ASK],  # type: ignore[list-item]
                 tools=[tool],
             ).until_done()
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function
 
 
 # ---------------------------------------------------------------- the form of the API

@@ -7,7 +7,7 @@ the last one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,9 @@ class LangChain:
             agent = create_agent(Scripted(script=model), [create_payment], middleware=[_retries()], checkpointer=saver)
             await agent.ainvoke(_asked(resumes), _of("stock"), durability="sync")
 
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return tool(function)
+
 
 class LangGraph:
     """A graph with a `ToolNode`."""
@@ -85,6 +88,9 @@ class LangGraph:
                 graph(model, ToolNode([create_payment]), saver).invoke(_asked(resumes), _of("stock"), durability="sync")
 
         await asyncio.to_thread(invoked)
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return tool(function)
 
 
 class Scripted(BaseChatModel):

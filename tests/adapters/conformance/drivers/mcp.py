@@ -6,6 +6,7 @@ The host keeps the calls of a round before it makes them; started again, it conn
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from adapters.conformance.house import House, Pay
 from adapters.conformance.model import Call, Model, Told
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool as McpTool
 
 from counterfoil.adapters import mcp
 
@@ -41,6 +43,9 @@ class Mcp:
 
         async with Client(server) as client:
             await _host(client, model, store, resumes)
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return McpTool.from_function(function)
 
 
 async def _host(client: Client, model: Model, store: Path, resumes: bool) -> Ended:

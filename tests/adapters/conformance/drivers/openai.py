@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,9 @@ class OpenAI:
                 if not calls:
                     return
 
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function
+
 
 class OpenAIChat:
     """Chat Completions."""
@@ -110,6 +114,9 @@ class OpenAIChat:
                 keep(store, said)
                 if not said[-1].get("tool_calls"):
                     return
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function
 
 
 def _result(pay: Pay, arguments: str) -> str:

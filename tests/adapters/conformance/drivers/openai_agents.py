@@ -7,6 +7,7 @@ has what the user said; the model is asked again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ class OpenAIAgents:
         async with Wire(model, told_items, as_response).asynchronous() as http:
             agent = Agent("clerk", model=over(http), tools=[create_payment])
             await _run(agent, "stock", store, resumes)
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function_tool(function)
 
 
 def over(http: Any) -> OpenAIResponsesModel:

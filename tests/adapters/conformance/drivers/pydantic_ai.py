@@ -6,13 +6,14 @@ The messages are kept as JSON after each step of the run, and a run that was int
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from adapters.conformance.driver import Ended
 from adapters.conformance.house import House, Pay
 from adapters.conformance.model import Call, Model, Told
-from pydantic_ai import Agent, ModelRetry, capture_run_messages
+from pydantic_ai import Agent, ModelRetry, Tool, capture_run_messages
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -58,6 +59,9 @@ class PydanticAI:
                 raise ModelRetry(f"the payment failed: {problem}") from problem
 
         await _run(agent, store, resumes)
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return Tool(function)
 
 
 async def _run(agent: Agent[None, str], store: Path, resumes: bool, **more: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +49,9 @@ class Strands:
 
         agent = agent_on(Scripted(model), tools=[create_payment], session_manager=_session("stock", store))
         await agent.invoke_async(_asked(resumes))
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return tool(function)
 
 
 def _session(task: str, store: Path) -> FileSessionManager:
