@@ -23,7 +23,7 @@ SUITE: Final = "tests/adapters/conformance/test_conformance.py"
 # Name: the extras, what its tests need beside them, the words of pytest.
 FLOORS: Final = {
     "apis": ("openai,anthropic", ("httpx2",), (SUITE, "tests/adapters/test_strict_schemas.py")),
-    "mcp": ("mcp,cli", (), (SUITE, "tests/adapters/test_mcp.py")),
+    "mcp": ("mcp,cli", ("psutil",), (SUITE, "tests/adapters/test_mcp.py")),
     "pydantic-ai": ("pydantic-ai", (), (SUITE, "tests/adapters/test_pydantic_ai.py")),
     "langchain": ("langchain", ("langgraph-checkpoint-sqlite",), (SUITE, "tests/adapters/test_langchain.py")),
     "openai-agents": ("openai-agents", (), (SUITE, "tests/adapters/test_openai_agents.py")),

@@ -6,25 +6,37 @@ Owns the interruptions: a real SIGKILL of a real process, and a real cancellatio
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+import atexit
 import re
-import subprocess
-import sys
+import signal
 import tempfile
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from adapters.conformance.driver import Driver, Ended
 from adapters.conformance.house import TASK, House
 from adapters.conformance.model import Model
-from adapters.conformance.scenarios import SCENARIOS, Scenario
+from adapters.conformance.scenarios import Scenario
+from crash.nursery import Nursery
 from provider import Provider
 
-TESTS: Final = Path(__file__).resolve().parents[2]
 LATER_S: Final = 3600.0
 END_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A conversation in a process of its own. `out` is where a fault of the process is told."""
+
+    scenario: str
+    driver: str
+    ledger: str
+    provider: str
+    store: str
+    stock: bool
+    out: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +115,23 @@ def _plain(text: str) -> str:
 
 
 def _killed(scenario: Scenario, driver: Driver, house: House, store: Path, stock: bool) -> None:
-    given = {"scenario": scenario.name, "driver": driver.name, "ledger": house.ledger, "stock": stock}
-    given |= {"provider": house.provider.url, "store": str(store)}
-    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "adapters.conformance.playing", json.dumps(given)],
-        env=os.environ | {"PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
-    )
+    out = store.with_name(f"{store.name}.out")
+    life = Life(scenario.name, driver.name, house.ledger, house.provider.url, str(store), stock, str(out))
+    born = nursery().begin(life)
     try:
         house.provider.await_parked(timeout_s=END_S)
     finally:
-        process.kill()
-        process.wait(END_S)
+        born.kill()
+    assert born.ended.result(END_S) == -signal.SIGKILL
+    assert not out.exists()
+
+
+@cache
+def nursery() -> Nursery:
+    """Where the processes come from. It is started once and ends with this process, whose end closes its input."""
+    made = Nursery("adapters.conformance.lives")
+    atexit.register(made.__exit__, None, None, None)
+    return made
 
 
 async def _cancelled(scenario: Scenario, driver: Driver, house: House, store: Path, stock: bool) -> None:
@@ -127,17 +143,3 @@ async def _cancelled(scenario: Scenario, driver: Driver, house: House, store: Pa
     except asyncio.CancelledError:
         return
     raise AssertionError("the conversation swallowed its cancellation")
-
-
-def main(given: dict[str, Any]) -> None:
-    """In the child: the conversation that will be killed."""
-    from adapters.conformance.drivers import driver
-
-    scenario = next(one for one in SCENARIOS if one.name == given["scenario"])
-    house = House(given["ledger"], Provider.at(given["provider"]))
-    model = Model(scenario.turns, house, given["stock"])
-    asyncio.run(conversation(driver(given["driver"]), house, model, Path(given["store"]), given["stock"]))
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
