@@ -35,15 +35,20 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One result as it reached the model. `error` is the framework's flag, None where it has none."""
+    """One result as it reached the model.
 
+    `id` is the id of the call that it answers; `error` the framework's flag, None where it has none.
+    """
+
+    id: str
     text: str
     error: bool | None = None
 
 
 @dataclass
 class Model:
-    """Plays `turns`, then ends. `where` is handed to what happens before a turn; `heard` has the results by turn.
+    """Plays `turns`, then ends. `where` is handed to what happens before a turn; `called` has the calls by round,
+    `heard` their results.
 
     With `stock` there is no Counterfoil: the calls of `check_effect` are left out, because nobody offers it. With
     `resumed` the first round was played before: a framework that has kept the calls brings their results, one that has
@@ -55,6 +60,7 @@ class Model:
     stock: bool = False
     resumed: bool = False
     heard: list[list[Told]] = field(default_factory=list)
+    called: list[tuple[Call, ...]] = field(default_factory=list)
     asked: int = 0
 
     def reply(self, told: Sequence[Told] = ()) -> tuple[Call, ...]:
@@ -71,7 +77,9 @@ class Model:
                 turn.before(self.where)
             calls = [one for one in turn.calls if not (self.stock and one.name == "check_effect")]
             if calls or not turn.calls:
-                return tuple(self._made(one, f"{mark}_{self.asked}_{place}", told) for place, one in enumerate(calls))
+                made = tuple(self._made(one, f"{mark}_{self.asked}_{place}", told) for place, one in enumerate(calls))
+                self.called += [made] if made else []
+                return made
         return ()
 
     def _made(self, call: Call, name: str, told: Sequence[Told]) -> Call:

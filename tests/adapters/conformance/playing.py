@@ -17,7 +17,7 @@ from typing import Final
 
 from adapters.conformance.driver import Driver, Ended
 from adapters.conformance.house import TASK, House
-from adapters.conformance.model import Model
+from adapters.conformance.model import Call, Model, Told
 from adapters.conformance.scenarios import Scenario
 from crash.nursery import Nursery
 from provider import Provider
@@ -43,11 +43,16 @@ class Life:
 class Played:
     """What came of it. `ended` is None where the stock behaviour ended with an exception."""
 
-    heard: tuple[tuple[str, ...], ...]
-    flags: tuple[tuple[bool | None, ...], ...]
+    called: tuple[tuple[Call, ...], ...]
+    told: tuple[tuple[Told, ...], ...]
     ended: Ended | None
     effects: int
     sends: int
+
+    @property
+    def heard(self) -> tuple[tuple[str, ...], ...]:
+        """The texts, with EFFECT and N for what differs from run to run."""
+        return tuple(tuple(_plain(one.text) for one in told) for told in self.told)
 
 
 def play(
@@ -85,8 +90,8 @@ def _played(scenario: Scenario, driver: Driver, house: House, store: Path, stock
     provider.release()
     provider.quiesce()
     return Played(
-        heard=tuple(tuple(_plain(one.text) for one in told) for told in model.heard),
-        flags=tuple(tuple(one.error for one in told) for told in model.heard),
+        called=tuple(model.called),
+        told=tuple(map(tuple, model.heard)),
         ended=ended,
         effects=provider.count(),
         sends=sum(one["method"] == "POST" for one in provider.requests()),

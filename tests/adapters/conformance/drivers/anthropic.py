@@ -117,7 +117,7 @@ class AnthropicBlocking:
 def told_in(request: dict[str, Any]) -> list[Told]:
     content = request["messages"][-1]["content"]
     results = [one for one in content if one["type"] == "tool_result"] if isinstance(content, list) else []
-    return [Told(_text(one["content"]), one.get("is_error", False)) for one in results]
+    return [Told(one["tool_use_id"], _text(one["content"]), one.get("is_error", False)) for one in results]
 
 
 def _text(content: Any) -> str:

@@ -120,7 +120,7 @@ def _told(messages: list[BaseMessage]) -> list[Told]:
     told: list[Told] = []
     for one in messages:
         if isinstance(one, ToolMessage):
-            told.append(Told(str(one.content), one.status == "error"))
+            told.append(Told(one.tool_call_id, str(one.content), one.status == "error"))
         else:
             told.clear()
     return told

@@ -55,7 +55,7 @@ async def _host(client: Client, model: Model, store: Path, resumes: bool) -> End
     while calls:
         keep(store, [asdict(one) for one in calls])
         results = await asyncio.gather(*(client.call_tool(one.name, one.arguments) for one in calls))
-        told = [Told(_text(one), one.is_error) for one in results]
+        told = [Told(call.id, _text(one), one.is_error) for call, one in zip(calls, results, strict=True)]
         for one in results:
             if isinstance(one.structured_content, dict) and (stop := one.structured_content.get("stop")):
                 return Ended(stop, tuple(told))

@@ -134,7 +134,7 @@ def told_items(request: dict[str, Any]) -> list[Told]:
     told: list[Told] = []
     for one in request["input"]:
         if one.get("type") == "function_call_output":
-            told.append(Told(one["output"]))
+            told.append(Told(one["call_id"], one["output"]))
         else:
             told.clear()
     return told
@@ -184,7 +184,7 @@ def told_messages(request: dict[str, Any]) -> list[Told]:
     told: list[Told] = []
     for one in request["messages"]:
         if one["role"] == "tool":
-            told.append(Told(one["content"]))
+            told.append(Told(one["tool_call_id"], one["content"]))
         else:
             told.clear()
     return told

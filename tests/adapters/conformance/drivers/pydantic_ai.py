@@ -90,7 +90,8 @@ def _told(messages: list[ModelMessage]) -> list[Told]:
         if isinstance(part, ToolReturnPart):
             # "retried" asks the model for another try: no text of the suite begins so.
             asks = "" if part.outcome in ("success", "failed") else f"{part.outcome}: "
-            told.append(Told(asks + part.model_response_str(wrap_if_error=False), part.outcome != "success"))
+            text = asks + part.model_response_str(wrap_if_error=False)
+            told.append(Told(part.tool_call_id, text, part.outcome != "success"))
         elif isinstance(part, RetryPromptPart):
-            told.append(Told(part.model_response(), True))
+            told.append(Told(part.tool_call_id, part.model_response(), True))
     return told

@@ -107,7 +107,10 @@ class Scripted(StrandsModel):
 
 def _told(message: Any) -> list[Told]:
     results = [block["toolResult"] for block in message["content"] if "toolResult" in block]
-    told = [Told("".join(part["text"] for part in one["content"]), one["status"] == "error") for one in results]
+    told = [
+        Told(one["toolUseId"], "".join(part["text"] for part in one["content"]), one["status"] == "error")
+        for one in results
+    ]
     return [one for one in told if one.text != INTERRUPTED]
 
 
