@@ -69,6 +69,9 @@ def tried(name: str, folder: Path) -> int:
 
 def main(names: list[str]) -> int:
     """Try each of the names, all without any; 1 when one does not work."""
+    unknown = [name for name in names if name not in FLOORS]
+    if unknown:
+        sys.exit(f"no such floor: {', '.join(unknown)}; there are {', '.join(FLOORS)}")
     failed = []
     for name in names or FLOORS:
         with tempfile.TemporaryDirectory(prefix="counterfoil-floor-") as folder:

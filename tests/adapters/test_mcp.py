@@ -148,8 +148,8 @@ def test_streamable_http(tmp_path: Path, provider: Provider) -> None:
         calling = asyncio.create_task(host("A-2"))
         await asyncio.to_thread(provider.await_parked)
         server.kill()
-        (failed,) = await asyncio.gather(calling, return_exceptions=True)
-        assert isinstance(failed, Exception)
+        await asyncio.wait([calling])
+        assert isinstance(calling.exception(), Exception)
         return results
 
     async def second() -> list[Any]:
