@@ -8,8 +8,8 @@ import sys
 CODE = """
 import sys
 import counterfoil, counterfoil.adapters.openai, counterfoil.adapters.anthropic, counterfoil.cli.app
-frameworks = {"openai", "anthropic", "agents", "mcp", "pydantic_ai", "langchain", "langchain_core", "langgraph", "strands"}
-print(sorted(frameworks & sys.modules.keys()))
+frameworks = "openai anthropic agents mcp pydantic_ai langchain langchain_core langgraph strands"
+print(sorted(set(frameworks.split()) & sys.modules.keys()))
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from adapters.conformance.playing import nursery
 from provider import Provider
 
 
@@ -21,3 +22,10 @@ def provider(standing_provider: Provider) -> Iterator[Provider]:
     yield standing_provider
     standing_provider.forget()
     assert (standing_provider.effects(), standing_provider.requests()) == ([], [])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nursery_at_work(request: pytest.FixtureRequest) -> None:
+    """It imports the frameworks while the first scenarios are played, where any of them ends in a kill."""
+    if any("killed" in item.name for item in request.session.items):
+        nursery()
