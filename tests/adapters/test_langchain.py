@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from provider import Provider
 
 from counterfoil import ALL_ARGUMENTS, AsyncExecutor, Executor, UsageError, current_effect
@@ -55,6 +55,53 @@ def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
     asyncio.run(once())
     assert [told[0].text.split("code: ")[1].split(")")[0] for told in model.heard] == ["ok", "replayed"]
     assert house.provider.count() == 1
+
+
+def test_a_decision_that_edits_or_rejects(house: House) -> None:
+    """A person refuses: nothing is sent. In another thread a person pays another amount: that is paid. In a third one
+    the first amount is approved: a conflict, and nothing is sent for it."""
+    model = Model([turn(pays()), turn()] * 3)
+    edited = {"name": "create_payment", "args": {"order": "A-1", "amount": 12}}
+    decisions = ({"type": "reject"}, {"type": "edit", "edited_action": edited}, {"type": "approve"})
+    counts = []
+    with house.executor() as executor:
+        asking = HumanInTheLoopMiddleware(
+            interrupt_on={"create_payment": {"allowed_decisions": ["approve", "edit", "reject"]}}
+        )
+        middleware = [asking, ExecutorMiddleware(executor)]
+        agent: Any = create_agent(Scripted(script=model), middleware=middleware, checkpointer=InMemorySaver())
+        for number, one in enumerate(decisions):
+            thread: RunnableConfig = {"configurable": {"thread_id": f"trip-{number}"}}
+            agent.invoke({"messages": [ASK]}, thread)
+            agent.invoke(Command(resume={"decisions": [one]}), thread)
+            counts.append(house.provider.count())
+    assert counts == [0, 1, 1]
+    refused, paid, conflict = (told[0].text for told in model.heard)
+    assert "code:" not in refused
+    assert "(code: ok)" in paid
+    assert "(code: key_conflict)" in conflict
+    assert [one["body"]["amount"] for one in house.provider.effects()] == [12]
+
+
+def test_an_interrupt_inside_a_guarded_function_is_a_lost_answer(tmp_path: Path) -> None:
+    """As the page says: nothing proves that it sent nothing before. The graph is not interrupted, and the function is
+    not run again from its beginning, as the framework would do."""
+    ran = []
+
+    def ask(order: str) -> str:
+        """Pay one order."""
+        ran.append(order)
+        return str(interrupt("may I?"))
+
+    model = Model([Turn((Call("ask", {"order": "A"}),)), Turn((Call("ask", {"order": "A"}),))])
+    with Executor(f"sqlite:///{tmp_path / 'ledger.db'}", [guard(ask, key=("order",))]) as executor:
+        agent: Any = create_agent(
+            Scripted(script=model), middleware=[ExecutorMiddleware(executor)], checkpointer=InMemorySaver()
+        )
+        ended = agent.invoke({"messages": [ASK]}, THREAD)
+    assert "__interrupt__" not in ended
+    assert all("(code: effect_unknown)" in told[0].text for told in model.heard)
+    assert (len(model.heard), ran) == (2, ["A"])
 
 
 def test_a_tool_node_awaited_and_an_agent_invoked(house: House) -> None:
