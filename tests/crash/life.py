@@ -205,6 +205,8 @@ def _stop() -> None:
 
 # ---------------------------------------------------------------- for the nursery
 
+IMPORTED = ("crash.living",)
+
 
 def live(life: Life) -> None:
     """Live this life in the module that plays it."""

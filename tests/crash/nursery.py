@@ -65,7 +65,8 @@ class Born:
 class Nursery:
     """Starts processes. May be used from several threads at once.
 
-    `lives` is the module that says what a life is: it has `from_json`, `live`, and lives with an `out`.
+    `lives` is the module that says what a life is: it has `from_json`, `live`, and lives with an `out`. It names in
+    `IMPORTED` what its lives import besides, so that none of them has to.
     """
 
     def __init__(self, lives: str = "crash.life") -> None:
@@ -127,11 +128,14 @@ def serve(lives: str) -> None:
     """Fork a process for each line, and tell of its birth and of its end, until the input ends."""
     for warm in (
         "psycopg",
+        "sqlite3",
         "sqlalchemy.dialects.postgresql.psycopg",
         "sqlalchemy.dialects.sqlite.pysqlite",
     ):
         importlib.import_module(warm)
     module = importlib.import_module(lives)
+    for part in module.IMPORTED:
+        importlib.import_module(part)
     gc.freeze()
     living: dict[int, int] = {}  # pidfd -> pid
     waiting = b""
