@@ -48,12 +48,12 @@ class Born:
     def await_stopped(self, marker: Path) -> None:
         """Wait until it has come to its point, where it wrote `marker`, and stands still there (SIGSTOP)."""
         until = time.monotonic() + STOPPED_S
-        while not (marker.exists() and self._state() == "T"):
+        while not (marker.exists() and self.state() == "T"):
             assert time.monotonic() < until, "the process did not come to its point"
             assert not self.ended.done()
             time.sleep(POLL_S)
 
-    def _state(self) -> str:
+    def state(self) -> str:
         """The kernel's letter for what it does: T when it is stopped."""
         return Path(f"/proc/{self.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
 
