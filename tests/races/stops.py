@@ -10,7 +10,7 @@ import itertools
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
@@ -126,9 +126,11 @@ class Yard:
 
     # ------------------------------------------------------------ playing
 
-    def points(self, story: Story, *, own: Verb = "call", most: int = 1, calls: int = 1) -> list[Point]:
-        """The points that the process passes which is going to be stopped."""
-        return self.stage(story.tier).rehearse(replace(story, verb=own), most=most, calls=calls)
+    def points(
+        self, story: Story, steps: Iterable[str] = (), *, own: Verb = "call", most: int = 1, calls: int = 1
+    ) -> list[Point]:
+        """The points that the process passes which is going to be stopped; all `steps` are among them."""
+        return self.stage(story.tier).rehearse(replace(story, verb=own), steps, most=most, calls=calls)
 
     def play(self, stops: Sequence[Stop]) -> list[Ended]:
         """Play them, several at once; wait until the provider is quiet, and judge each. Prints the table."""
