@@ -21,7 +21,7 @@ import psycopg
 import sqlalchemy as sa
 from crash.life import GRACE_S, MARGIN_S, TIMEOUT_S, WRITES, Body, Life, Point, Tier, Told, Verb
 from crash.nursery import Born, Nursery
-from crash.story import SETTLE_S, TRIES, Stage, Unreached, effect_id
+from crash.story import SETTLE_S, SLOWER, Stage, Unreached, effect_id
 from crash.truth import Story, expected
 from provider import Provider
 
@@ -144,14 +144,14 @@ class Yard:
         return ended
 
     def _played(self, stop: Stop) -> Ended:
-        for _ in range(TRIES):
+        for slowness in SLOWER:
             with suppress(Unreached):
-                return self._once(stop)
+                return self._once(stop, slowness)
         raise AssertionError(f"never came to its point: {stop}")
 
-    def _once(self, stop: Stop) -> Ended:
+    def _once(self, stop: Stop, slowness: int) -> Ended:
         stage = self.stage(stop.tier)
-        life = stage.life(Story(stop.tier, stop.fault, None, body=stop.body))
+        life = replace(stage.life(Story(stop.tier, stop.fault, None, body=stop.body)), slowness=slowness)
         if stop.meanwhile == "within_grace":
             life = replace(life, grace_s=LONG_GRACE_S)
         if stop.meanwhile == "abandoned":
@@ -231,7 +231,7 @@ class Yard:
             settle_s=SETTLE_S[stop.tier],
         )  # fmt: skip
         stopped_at = Path(life.marker).stat().st_mtime
-        while verb == "resolve" and time.time() < stopped_at + TIMEOUT_S + 2 * MARGIN_S:
+        while verb == "resolve" and time.time() < stopped_at + TIMEOUT_S * life.slowness + 2 * MARGIN_S:
             time.sleep(POLL_S)
         born = stage.nursery.begin(other)
         self._await_waiting(life, other, born)
@@ -240,7 +240,7 @@ class Yard:
             assert born.ended.result(PAUSED_S) == 0, Path(life.out).read_text("utf-8")
             assert state(sleeper.pid) == "T"
         else:
-            while time.time() < stopped_at + TIMEOUT_S + MARGIN_S:  # past its deadline and its lease
+            while time.time() < stopped_at + TIMEOUT_S * life.slowness + MARGIN_S:  # past its deadline and its lease
                 time.sleep(POLL_S)
             assert not born.ended.done()
         return born

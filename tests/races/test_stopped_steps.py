@@ -85,7 +85,7 @@ def test_a_process_that_stops_once_at_each_step(yard: Yard, tier: Tier, fault: s
     """Stopped at each step that a call has, once: others settle its effect, and when it goes on, nothing more comes of
     it, and what it is told is so. (Every other point of a step is played by `-m long_races`.)"""
     stops = {stop.point.step: stop for stop in _stops(yard, tier, fault, "past_grace") if not stop.breaks_grace}
-    assert {*stops} >= STEPS[tier, fault]
+    assert {*stops} >= STEPS[tier, fault] - ({"Request"} if tier == "T5" else set())  # there it is in the transaction
     assert right(yard.play([*stops.values()]))
 
 
