@@ -1,100 +1,137 @@
-"""Other processes of a case: a play is a function of a test module, run in a fresh interpreter.
+"""Other processes of a case: a play is a function of a test module, run in a process of its own.
 
-Owns starting, talking to, and the ends of child processes. A play takes its arguments by name (JSON data) and returns
-JSON data; it may `hear` a line from the test, and `say` one to it.
+Owns starting, talking to, and the ends of child processes, which come from a nursery. A play takes its arguments by
+name (JSON data) and returns JSON data; it may `hear` a line from the test, and `say` one to it.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
 import select
 import signal
-import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
-TESTS: Final = Path(__file__).parent.parent
+from crash.nursery import Born, Nursery
+
 END_S: Final = 60.0
 POLL_S: Final = 0.005
+IMPORTED: Final = (
+    "pytest",
+    "httpx",
+    "alembic.command",
+    "cases.scene",
+    "cases.messages",
+    "cases.paying",
+    "guards.failing",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A play, and the two named pipes through which it hears and says. `out` is where it leaves why it failed."""
+
+    module: str
+    play: str
+    env: Mapping[str, str]
+    hears: str
+    says: str
+    out: str
 
 
 class Child:
     """A process that runs one play."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
+    def __init__(self, born: Born, tells: TextIO, says: TextIO, out: Path) -> None:
+        self._born = born
+        self._tells = tells
+        self._says = says
+        self._out = out
 
     def tell(self, content: Any) -> None:
         """Send one line of JSON, which the play gets from `hear`."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(content) + "\n")
-        self.process.stdin.flush()
+        self._tells.write(json.dumps(content) + "\n")
+        self._tells.flush()
 
     def hang_up(self) -> None:
         """Say that nothing more will be said: `hear` then answers None."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._tells.close()
 
     def heard(self) -> Any:
         """The next thing that the play said; what it returned comes last."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = self._says.readline()
         if not line:
-            raise RuntimeError(f"the play ended with {self.process.wait(END_S)} and said nothing")
+            code, why = self.ended(), self._out.read_text("utf-8") if self._out.exists() else ""
+            raise RuntimeError(f"the play ended with {code} and said nothing\n{why}")
         return json.loads(line)
 
     def heard_within(self, seconds: float) -> Any:
         """The next thing that the play says, or None when it says nothing for so long."""
-        assert self.process.stdout is not None
-        return self.heard() if select.select([self.process.stdout], [], [], seconds)[0] else None
+        return self.heard() if select.select([self._says], [], [], seconds)[0] else None
 
     def result(self) -> Any:
         """What the play returned, after its process has ended well."""
         answer = self.heard()
-        assert self.process.wait(END_S) == 0
+        assert self.ended() == 0
         return answer
 
     def stopped(self) -> None:
         """Wait until its process stands still, as one does that got a SIGSTOP."""
         end = time.monotonic() + END_S
-        while Path(f"/proc/{self.process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "T":
-            if time.monotonic() > end or self.process.poll() is not None:
+        while self._born.state() != "T":
+            if time.monotonic() > end or self._born.ended.done():
                 raise RuntimeError("the play did not come to a stop")
             time.sleep(POLL_S)
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send its process a signal: SIGCONT has a stopped one go on, SIGKILL ends it, SIGINT is Ctrl-C."""
-        self.process.send_signal(number)
+        os.kill(self._born.pid, number)
 
     def ended(self) -> int:
         """The exit code; a killed process has minus the number of its signal."""
-        return self.process.wait(END_S)
+        return self._born.ended.result(END_S)
 
 
 @contextmanager
 def playing(play: Callable[..., Any], env: Mapping[str, str] | None = None, **given: Any) -> Iterator[Child]:
     """Run `play(**given)` in a process of its own, which ends with the block at the latest."""
     file = Path(sys.modules[play.__module__].__file__ or "")
-    command = [sys.executable, "-m", "cases.processes", f"{file.parent.name}.{file.stem}", play.__name__]
-    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    environment = os.environ | {"PYTHONPATH": path} | dict(env or {})
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-    try:
-        child = Child(process)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cf-play-")))
+        hears, says, out = folder / "hears", folder / "says", folder / "out"
+        os.mkfifo(hears)
+        os.mkfifo(says)
+        part = Part(f"{file.parent.name}.{file.stem}", play.__name__, dict(env or {}), str(hears), str(says), str(out))
+        born = _nursery().begin(part)
+        stack.callback(_end, born)
+        child = Child(born, stack.enter_context(hears.open("w")), stack.enter_context(says.open()), out)
         child.tell(given)
         yield child
-    finally:
-        process.kill()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
-        process.wait(END_S)
+
+
+def _end(born: Born) -> None:
+    if not born.ended.done():
+        with suppress(ProcessLookupError):
+            born.kill()
+    born.ended.result(END_S)
+
+
+@cache
+def _nursery() -> Nursery:
+    """Where the processes come from; it ends with this one."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(Nursery(__name__))
 
 
 def hear() -> Any:
@@ -108,11 +145,19 @@ def say(content: Any) -> None:
     print(json.dumps(content), flush=True)  # noqa: T201
 
 
-def main(module: str, play: str) -> None:
+# ---------------------------------------------------------------- for the nursery
+
+
+def live(part: Part) -> None:
     """In the child: run the play and say what it returned."""
-    function = getattr(importlib.import_module(module), play)
+    os.environ.update(part.env)
+    time.tzset()
+    os.dup2(os.open(part.hears, os.O_RDONLY), 0)
+    os.dup2(os.open(part.says, os.O_WRONLY), 1)
+    function = getattr(importlib.import_module(part.module), part.play)
     say(function(**hear()))
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def from_json(line: str) -> Part:
+    """The part in one line of JSON."""
+    return Part(**json.loads(line))

@@ -66,6 +66,7 @@ class Life:
     Before its calls, with the verb "reconcile" it reconciles until the effect is settled, with "sweep" until
     `settle_s` is over whatever happens; with "watch" it watches until the effect is settled. With "resolve" it is a
     person who decides once by what the provider has.
+    With `slowness` every time that the tools declare is so many times as long.
     Each point that is passed is a line of `log` at once, if that is the name of a file. `part` is the module that plays
     this life, with what it wants to know in `detail`.
     """
@@ -88,6 +89,7 @@ class Life:
     ready: str = ""
     callers: int = 1
     grace_s: float = GRACE_S
+    slowness: int = 1
     log: str = ""
     part: str = "crash.living"
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -204,6 +206,8 @@ def _stop() -> None:
 
 
 # ---------------------------------------------------------------- for the nursery
+
+IMPORTED = ("crash.living",)
 
 
 def live(life: Life) -> None:

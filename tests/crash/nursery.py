@@ -48,12 +48,12 @@ class Born:
     def await_stopped(self, marker: Path) -> None:
         """Wait until it has come to its point, where it wrote `marker`, and stands still there (SIGSTOP)."""
         until = time.monotonic() + STOPPED_S
-        while not (marker.exists() and self._state() == "T"):
+        while not (marker.exists() and self.state() == "T"):
             assert time.monotonic() < until, "the process did not come to its point"
             assert not self.ended.done()
             time.sleep(POLL_S)
 
-    def _state(self) -> str:
+    def state(self) -> str:
         """The kernel's letter for what it does: T when it is stopped."""
         return Path(f"/proc/{self.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
 
@@ -65,7 +65,8 @@ class Born:
 class Nursery:
     """Starts processes. May be used from several threads at once.
 
-    `lives` is the module that says what a life is: it has `from_json`, `live`, and lives with an `out`.
+    `lives` is the module that says what a life is: it has `from_json`, `live`, and lives with an `out`. It names in
+    `IMPORTED` what its lives import besides, so that none of them has to.
     """
 
     def __init__(self, lives: str = "crash.life") -> None:
@@ -127,11 +128,14 @@ def serve(lives: str) -> None:
     """Fork a process for each line, and tell of its birth and of its end, until the input ends."""
     for warm in (
         "psycopg",
+        "sqlite3",
         "sqlalchemy.dialects.postgresql.psycopg",
         "sqlalchemy.dialects.sqlite.pysqlite",
     ):
         importlib.import_module(warm)
     module = importlib.import_module(lives)
+    for part in module.IMPORTED:
+        importlib.import_module(part)
     gc.freeze()
     living: dict[int, int] = {}  # pidfd -> pid
     waiting = b""

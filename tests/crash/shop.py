@@ -37,20 +37,25 @@ class Shop:
         if self._life.tier in ("T1", "T2"):
             declared.postcondition(self._paid)
         if self._life.tier == "T4":
-            declared.revoke(sends="marked", policy=Policy(timeout_s=TIMEOUT_S, patience_s=2.0))(self._withdraw)
+            declared.revoke(sends="marked", policy=self._withdrawal())(self._withdraw)
         return declared
 
     def _selling(self) -> Tool[Any, Any]:
-        timeout_s = self._life.detail.get("timeout_s", TIMEOUT_S)
-        policy = Policy(timeout_s=timeout_s, patience_s=4.0, wait_s=0.1)
+        timeout_s = self._life.detail.get("timeout_s", TIMEOUT_S) * self._life.slowness
+        policy = Policy(timeout_s=timeout_s, patience_s=4.0 * self._life.slowness, wait_s=0.1)
         declared: Tool[Any, Any] = tool(key=("order",), name=TOOL, same_transaction=True, policy=policy)(self._sell)
         return declared
 
+    def _withdrawal(self) -> Policy:
+        return Policy(timeout_s=TIMEOUT_S * self._life.slowness, patience_s=2.0 * self._life.slowness)
+
     def _policy(self) -> Policy:
+        slowness = self._life.slowness
         grace_s = self._life.grace_s if self._life.tier in ("T2", "T3") else None
         keys = KeyPolicy(retention_s=RETENTION_S, replays_refusals=True) if self._life.tier == "T3" else None
-        patience_s = 0.6 if self._life.tier == "T1" else 4.0
-        return Policy(timeout_s=TIMEOUT_S, grace_s=grace_s, key_policy=keys, patience_s=patience_s, wait_s=0.5)
+        patience_s = (0.6 if self._life.tier == "T1" else 4.0) * slowness
+        timeout_s = TIMEOUT_S * slowness
+        return Policy(timeout_s=timeout_s, grace_s=grace_s, key_policy=keys, patience_s=patience_s, wait_s=0.5)
 
     def _pay(self, effect: Effect, order: str, amount: int) -> str:
         """Pay for one order. Use it when the customer has confirmed the total."""
@@ -90,7 +95,7 @@ class Shop:
         there = Provider.at(f"http://127.0.0.1:{self._life.closed_port}") if refused.exists() else self._provider
         refused.unlink(missing_ok=True)
         body = {"order": order, "amount": amount}
-        return there.send(effect.id, key=effect.provider_key, body=body, timeout_s=CLIENT_S)
+        return there.send(effect.id, key=effect.provider_key, body=body, timeout_s=CLIENT_S * self._life.slowness)
 
     def _paid(self, effect: Effect) -> Found[str] | Absent | Unclear:
         answer = self._provider.look(effect.id)

@@ -76,6 +76,9 @@ class Life:
     stop: bool = False
 
 
+IMPORTED = ()
+
+
 def from_json(line: str) -> Life:
     """The life in one line of JSON."""
     content = json.loads(line)

@@ -10,7 +10,7 @@ import itertools
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ import psycopg
 import sqlalchemy as sa
 from crash.life import GRACE_S, MARGIN_S, TIMEOUT_S, WRITES, Body, Life, Point, Tier, Told, Verb
 from crash.nursery import Born, Nursery
-from crash.story import SETTLE_S, TRIES, Stage, Unreached, effect_id
+from crash.story import SETTLE_S, SLOWER, Stage, Unreached, effect_id
 from crash.truth import Story, expected
 from provider import Provider
 
@@ -126,9 +126,11 @@ class Yard:
 
     # ------------------------------------------------------------ playing
 
-    def points(self, story: Story, *, own: Verb = "call", most: int = 1, calls: int = 1) -> list[Point]:
-        """The points that the process passes which is going to be stopped."""
-        return self.stage(story.tier).rehearse(replace(story, verb=own), most=most, calls=calls)
+    def points(
+        self, story: Story, steps: Iterable[str] = (), *, own: Verb = "call", most: int = 1, calls: int = 1
+    ) -> list[Point]:
+        """The points that the process passes which is going to be stopped; all `steps` are among them."""
+        return self.stage(story.tier).rehearse(replace(story, verb=own), steps, most=most, calls=calls)
 
     def play(self, stops: Sequence[Stop]) -> list[Ended]:
         """Play them, several at once; wait until the provider is quiet, and judge each. Prints the table."""
@@ -142,14 +144,14 @@ class Yard:
         return ended
 
     def _played(self, stop: Stop) -> Ended:
-        for _ in range(TRIES):
+        for slowness in SLOWER:
             with suppress(Unreached):
-                return self._once(stop)
+                return self._once(stop, slowness)
         raise AssertionError(f"never came to its point: {stop}")
 
-    def _once(self, stop: Stop) -> Ended:
+    def _once(self, stop: Stop, slowness: int) -> Ended:
         stage = self.stage(stop.tier)
-        life = stage.life(Story(stop.tier, stop.fault, None, body=stop.body))
+        life = replace(stage.life(Story(stop.tier, stop.fault, None, body=stop.body)), slowness=slowness)
         if stop.meanwhile == "within_grace":
             life = replace(life, grace_s=LONG_GRACE_S)
         if stop.meanwhile == "abandoned":
@@ -229,7 +231,7 @@ class Yard:
             settle_s=SETTLE_S[stop.tier],
         )  # fmt: skip
         stopped_at = Path(life.marker).stat().st_mtime
-        while verb == "resolve" and time.time() < stopped_at + TIMEOUT_S + 2 * MARGIN_S:
+        while verb == "resolve" and time.time() < stopped_at + TIMEOUT_S * life.slowness + 2 * MARGIN_S:
             time.sleep(POLL_S)
         born = stage.nursery.begin(other)
         self._await_waiting(life, other, born)
@@ -238,7 +240,7 @@ class Yard:
             assert born.ended.result(PAUSED_S) == 0, Path(life.out).read_text("utf-8")
             assert state(sleeper.pid) == "T"
         else:
-            while time.time() < stopped_at + TIMEOUT_S + MARGIN_S:  # past its deadline and its lease
+            while time.time() < stopped_at + TIMEOUT_S * life.slowness + MARGIN_S:  # past its deadline and its lease
                 time.sleep(POLL_S)
             assert not born.ended.done()
         return born

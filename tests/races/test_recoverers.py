@@ -14,8 +14,6 @@ from races.gate import race
 
 from counterfoil import Verdict
 
-pytestmark = pytest.mark.long_races
-
 # Tier, fault, and where the first process dies: acted and not recorded, begun and never sent, lost, late.
 DOUBTS: list[tuple[Tier, str, Point]] = [
     ("T1", "none", Point("after", "Request")),

@@ -1,4 +1,4 @@
-"""4 processes with 5 threads each call one key at one moment, 50 times over, each time in another trouble."""
+"""4 processes with 5 threads each call one key at one moment, again and again, each time in another trouble."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from races.rounds import await_file, order_of
 
 from counterfoil import Verdict
 
-pytestmark = pytest.mark.long_races
-
 PROCESSES, CALLERS, ROUNDS = 4, 5, 50
+ONCE_EACH = 10  # rounds: each trouble is had
 EVERYBODY = PROCESSES * CALLERS
 # What happens to the first request of a round; a look follows it, or the whole of grace.
 TROUBLES = (
@@ -55,17 +54,18 @@ def rounds(request: pytest.FixtureRequest, provider: Provider, nursery: Nursery,
             stage.close()
 
 
-def test_fifty_rounds_of_twenty_callers_on_one_key(rounds: Stage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number_of_rounds", [ONCE_EACH, pytest.param(ROUNDS, marks=pytest.mark.long_races)])
+def test_rounds_of_twenty_callers_on_one_key(rounds: Stage, tmp_path: Path, number_of_rounds: int) -> None:
     """In every round one effect at most comes of 20 calls, on every database and at every isolation level: whoever is
     told that it is applied can see it, nobody is told of a trouble of the database, and the ledger ends as the provider
     has it."""
     life = replace(
         rounds.life(Story("T2", "none", None)), callers=CALLERS, part="races.rounds",
-        detail={"rounds": ROUNDS, "folder": str(tmp_path)},
+        detail={"rounds": number_of_rounds, "folder": str(tmp_path)},
     )  # fmt: skip
     lives = [replace(life, out=f"{life.out}-{n}", ready=str(tmp_path / f"ready{n}")) for n in range(PROCESSES)]
     born = [rounds.nursery.begin(one) for one in lives]
-    for number in range(ROUNDS):
+    for number in range(number_of_rounds):
         for one in lives:
             await_file(Path(f"{one.ready}-{number}"))
         _arm(rounds, effect_id(life, order_of(number)), TROUBLES[number % len(TROUBLES)])
@@ -75,8 +75,8 @@ def test_fifty_rounds_of_twenty_callers_on_one_key(rounds: Stage, tmp_path: Path
     told = [rounds.record(one)["told"] for one in lives]
     counted = Counter(one["reference"] for one in rounds.provider.effects())
     rows = {row.id: row for row in rounds.rows(life)}
-    assert len(rows) == ROUNDS
-    for number in range(ROUNDS):
+    assert len(rows) == number_of_rounds
+    for number in range(number_of_rounds):
         trouble = TROUBLES[number % len(TROUBLES)]
         effect = effect_id(life, order_of(number))
         seen = [one for process in told for one in process[number]]
