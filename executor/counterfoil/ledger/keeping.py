@@ -21,6 +21,7 @@ from counterfoil.ledger.archive import Archive, digest, line
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.rows import COLUMNS, all_columns, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings
+from counterfoil.ledger.writing import write
 from counterfoil.transition.keeping import kept_because, tombstone
 
 BATCH: Final = 200
@@ -89,7 +90,7 @@ class _Prune:
         rows = _old(connection, after, now, now - self.older_than_us, self.tenant, self.size)
         keys = [row.key for row in rows]
         undone, watched = _with_open_undo(connection), _with_open_incident(connection, keys)
-        reading = self.ledger._reading(now)
+        reading = self.ledger.times.reading(now)
         kept: Counter[str] = Counter()
         going: list[Row] = []
         for row in rows:
@@ -111,7 +112,7 @@ class _Prune:
             left = tombstone(
                 row, reading, digest=digest(lines[row.key]), exported=self.archive is not None, actor=self.by
             )
-            self.ledger._update(connection, row, left)
+            write(connection, row, left)
 
 
 def _old(connection: sa.Connection, after: bytes, now: int, before: int, tenant: str | None, size: int) -> list[Row]:

@@ -21,6 +21,13 @@ INSTANTS = frozenset(
 )  # fmt: skip
 _NAMES = frozenset(column.name for column in COLUMNS)
 _FIELDS = frozenset(item.name for item in fields(Row))
+# What no effect has at its birth; leaving it out of the INSERT leaves it NULL.
+_LATER = frozenset(
+    {"proof", "reason", "settled_attempt", "conditional_at", "value", "value_size", "value_digest", "value_note",
+     "revoke_by", "revoked_at", "undone_by", "pruned_at"}
+)  # fmt: skip
+_AT_BIRTH = _NAMES - _LATER
+assert all(effects.c[name].nullable for name in _LATER)
 assert _FIELDS - {"now"} == _NAMES, "Row and the effects table have the same columns"
 
 
@@ -51,6 +58,11 @@ def _crossed(value: Any) -> Any:
     if isinstance(value, str):
         return storable(value)
     return [_crossed(one) for one in value] if isinstance(value, tuple) else value
+
+
+def birth_columns(row: Row) -> dict[str, Any]:
+    """The columns of a `Row` that was just born."""
+    return to_columns({name: getattr(row, name) for name in _AT_BIRTH})
 
 
 def all_columns(row: Row) -> dict[str, Any]:

@@ -172,6 +172,7 @@ class Core(Names):
         self._site.overruns.close()
         self._site.backlog.close()
         self._sightings.close()
+        self._ledger.close()
         if self._owns_engine:
             close_engine(self._engine)
 

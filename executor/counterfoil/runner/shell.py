@@ -93,7 +93,7 @@ class Shell(Guarding):
     def write(self, change: Change) -> Answer:
         """Write one change. The end of an attempt that cannot be written now is kept and written later."""
         try:
-            return self.site.ledger.apply([change])[0]
+            return self.site.ledger.change(change)
         except LedgerUnavailable:
             if isinstance(change, (SettleReturned, SettleClosed)):
                 self.site.backlog.add(change)
