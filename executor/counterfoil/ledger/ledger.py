@@ -76,6 +76,7 @@ class Ledger(Chores):
         self._on_incident = on_incident
         self.times = Times(self.clock, self._host_time, self.margin_us)
         self.guards = Guards(self.write, self._asked, self._time)
+        self.grouped = grouped
         direct = DIRECT[engine.dialect.name] if grouped else 1_000_000
         self._writer: Writer[Change, Carried] = Writer(
             self.host, "counterfoil-writer", key=attrgetter("key"), direct=direct,
@@ -150,7 +151,7 @@ class Ledger(Chores):
         return self._writer.submit(change, loop)
 
     def concluded(self, change: Change, carried: Carried | BaseException) -> Answer:
-        """The answer to a change that was carried out among others; if it could not be, it is now. Raises as `change`."""
+        """The answer to a change that was carried out among others, or is now by itself. Raises as `change`."""
         match carried:
             case Applied() | Declined():
                 return carried
