@@ -127,6 +127,8 @@ class Batch:
             Mismatched: roll back, and do it again without `unread`.
         """
         ordered = sorted(changes, key=attrgetter("key"))
+        if len({change.key for change in changes}) != len(changes):
+            raise ValueError("a batch holds one change per key")
         self._left_apart(ordered)
         self._give_birth([one for one in ordered if isinstance(one, Begin) and one.fresh and self._is_open(one)])
         if unread:

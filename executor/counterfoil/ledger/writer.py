@@ -59,6 +59,7 @@ class Writer(Generic[Q, A]):
         together: calls what it is given, once, as late as it can, for the tickets' questions, and answers each.
             Raises `Fell`: nobody is served; anything else is each caller's answer.
         direct: how many are served in their own threads at once before others wait.
+        places: how many may wait; who comes then is refused, so that nobody waits without end.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Writer(Generic[Q, A]):
         alone: Callable[[Q], A],
         together: Callable[[Callable[[], Sequence[Q]]], Sequence[A | BaseException]],
         direct: int,
+        places: int = WAITING_MOST,
     ) -> None:
         self._host = host
         self._name = name
@@ -78,6 +80,7 @@ class Writer(Generic[Q, A]):
         self._together = together
         self._direct_most = direct
         self._direct = 0
+        self._places = places
         self._serving = False
         self._lock = threading.Lock()
         self._waiting: deque[Ticket[Q, A]] = deque()
@@ -87,7 +90,11 @@ class Writer(Generic[Q, A]):
         self._here: ContextVar[bool] = ContextVar("counterfoil_serves", default=False)
 
     def ask(self, question: Q) -> A | Fell:
-        """Be served. `Fell`: the caller is to do it alone."""
+        """Be served. `Fell`: the caller is to do it alone.
+
+        Raises:
+            LedgerUnavailable: too many wait.
+        """
         ticket: Ticket[Q, A] | None = None
         mine = False
         try:
@@ -125,6 +132,11 @@ class Writer(Generic[Q, A]):
             self._enter(ticket)
         return ticket.future
 
+    @property
+    def waiting(self) -> int:
+        """How many wait now."""
+        return len(self._waiting)
+
     def close(self) -> None:
         """Let the thread end once nobody waits. Whoever asks later is served alone."""
         with self._lock:
@@ -137,7 +149,7 @@ class Writer(Generic[Q, A]):
         return not self._serving and not self._waiting and self._direct < self._direct_most
 
     def _enter(self, ticket: Ticket[Q, A]) -> None:
-        if len(self._waiting) >= WAITING_MOST:
+        if len(self._waiting) >= self._places:
             raise LedgerUnavailable(CROWDED, certain=True)
         if self._thread is None or not self._thread.is_alive():
             try:

@@ -137,21 +137,18 @@ class AsyncShell(Shell):
         ledger = self.site.ledger
         if not ledger.grouped:
             return await self._shielded(lambda: self.write(change))
+        interrupt: BaseException | None = None
         try:
             carried, interrupt = await self._kept(ledger.change_soon(change, asyncio.get_running_loop()))
             if isinstance(carried, (Applied, Declined)):
                 return carried, interrupt
-            try:
-                answer, later = await self._shielded(lambda: ledger.concluded(change, carried))
-            except LedgerUnavailable:
-                if interrupt is None:
-                    raise
-                self.unwritten(change)
-                raise interrupt from None
-            return answer, interrupt or later
+            answer, later = await self._shielded(lambda: ledger.concluded(change, carried))
         except LedgerUnavailable:
             self.unwritten(change)
+            if interrupt is not None:
+                raise interrupt from None
             raise
+        return answer, interrupt or later
 
     async def _kept(self, future: asyncio.Future[T]) -> tuple[T, BaseException | None]:
         """Wait for a future to the end even when the caller is cancelled meanwhile; the cancellation comes beside."""
