@@ -30,7 +30,7 @@ from counterfoil.ledger.rows import to_row
 from counterfoil.ledger.statements import BY_KEY, BY_KEY_NOW, BY_KEYS, BY_KEYS_NOW, SERVER_NOW
 from counterfoil.ledger.transaction import PATIENCE_S, CommitInDoubt, Transactions, Transient
 from counterfoil.ledger.undos import OriginalRefuses
-from counterfoil.ledger.writer import Fell, Writer
+from counterfoil.ledger.writer import Fell, Writer, is_grouped
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Ledger(Chores):
         patience_s: seconds for which a record write is repeated while the database is away.
         on_incident: told of each incident once it is written; it must not raise.
         host: how to wait while the database is in the way.
-        grouped: whether callers who ask at the same moment share a transaction (see `writer`).
+        grouped: whether callers who ask at the same moment share a transaction; left out: as `writer` has it.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Ledger(Chores):
         patience_s: float | None = None,
         on_incident: Callable[[Incident], None] | None = None,
         host: Host | None = None,
-        grouped: bool = True,
+        grouped: bool | None = None,
     ) -> None:
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
@@ -76,8 +76,8 @@ class Ledger(Chores):
         self._on_incident = on_incident
         self.times = Times(self.clock, self._host_time, self.margin_us)
         self.guards = Guards(self.write, self._asked, self._time)
-        self.grouped = grouped
-        direct = DIRECT[engine.dialect.name] if grouped else 1_000_000
+        self.grouped = is_grouped() if grouped is None else grouped
+        direct = DIRECT[engine.dialect.name] if self.grouped else 1_000_000
         self._writer: Writer[Change, Carried] = Writer(
             self.host, "counterfoil-writer", key=attrgetter("key"), direct=direct,
             alone=self._apply_alone, together=self._apply_waiting,

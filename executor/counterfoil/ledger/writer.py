@@ -9,6 +9,7 @@ could not do is done by each caller for itself, with what is left of its patienc
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Final, Generic, TypeVar
 
-from counterfoil.errors import LedgerUnavailable
+from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.host import Host, Thread
 
 Q = TypeVar("Q")
@@ -25,7 +26,20 @@ A = TypeVar("A")
 BATCH_MOST: Final = 256
 WAITING_MOST: Final = 10_000
 IDLE_S: Final = 5.0
+SWITCH: Final = "COUNTERFOIL_GROUP_COMMIT"
 CROWDED: Final = "too many calls wait for the ledger"
+
+
+def is_grouped() -> bool:
+    """Whether ledgers of this process group commits: yes, unless `COUNTERFOIL_GROUP_COMMIT=off`.
+
+    Raises:
+        UsageError: the variable says something else.
+    """
+    word = os.environ.get(SWITCH, "on")
+    if word not in ("on", "off"):
+        raise UsageError(f"{SWITCH} is on or off: unset it, and commits are grouped")
+    return word == "on"
 
 
 class Fell(Exception):
