@@ -12,7 +12,7 @@ others, or needs rows besides its own, is left `APART`: it is to be carried out 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -181,10 +181,11 @@ class Batch:
 
     def _write_unread(self, changes: Sequence[_Ending]) -> None:
         ready: list[Writing] = []
+        now = self._now() if changes else 0
         for change in changes:
             if change.row is None or change.row.undoes is not None:
                 continue
-            decided = self._decided(replace(change.row, now=self._now()), change)
+            decided = self._decided(change.row.changed({"now": now}), change)
             if isinstance(decided, Writing) and decided.decision.event is not None:
                 ready.append(decided)  # what is refused or was written before is judged by the row as it is now
         written = update_untouched(self._connection, ready)

@@ -13,6 +13,7 @@ from counterfoil.ledger.schema import effects
 from counterfoil.text import storable
 
 CODE_MAX = 64
+_AS_THEY_ARE = frozenset({int, bool, bytes})
 COLUMNS = tuple(column for column in effects.columns)
 INSTANTS = frozenset(
     {"lease_until", "sends_until", "absent_from", "look_at", "review_at", "key_first_begun_at", "begun_at",
@@ -41,7 +42,8 @@ def to_row(mapping: RowMapping | Mapping[str, Any], now: int) -> Row:
     content["undoes"] = None if content["undoes"] is None else bytes(content["undoes"])
     content["provider_keys"] = tuple(content["provider_keys"])
     content["references"] = tuple(content["references"])
-    return Row(**content, now=now)
+    content["now"] = now
+    return Row.whole(content)
 
 
 def to_columns(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,6 +55,8 @@ def to_columns(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crossed(value: Any) -> Any:
+    if value is None or type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, (Verdict, Proof)):
         return str(value)
     if isinstance(value, str):

@@ -6,7 +6,7 @@ Owns the UPDATE of `effects` and the INSERT into `entries`. It decides nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -45,7 +45,7 @@ class Writing:
         content |= {} if booking is None else booking.columns(row)
         if decision.event is not None:
             content |= {"version": row.version + 1, "updated_at": row.now}
-        return cls(change, row, replace(row, **content), decision, content, booking, shared)
+        return cls(change, row, row.changed(content), decision, content, booking, shared)
 
 
 def update(connection: sa.Connection, writings: Sequence[Writing]) -> None:

@@ -157,7 +157,7 @@ class Shell(Guarding):
             id=row.id,
             provider_key=row.provider_key,
             provider_keys=row.provider_keys,
-            arguments=self._told(row),
+            arguments=lambda: self._told(row),
             context=self.job.context,
             attempt=row.attempts,
             gate=gate,
