@@ -13,8 +13,9 @@ import pytest
 import sqlalchemy as sa
 from changing import One, guard, permitted, terms
 from cutting import commits
+from postgres import PostgresServer
 
-from counterfoil.changes import Answer, Applied, Change, Declined
+from counterfoil.changes import Answer, Applied, Change, Declined, Undoes
 from counterfoil.clock import ManualClock
 from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerUnavailable
@@ -160,30 +161,40 @@ def _pushed_meanwhile(one: One) -> None:
     one.apply(one.push(noted=True))
 
 
-@pytest.mark.parametrize("meanwhile", [_lost_meanwhile, _pushed_meanwhile])
+def _revoked_meanwhile(one: One) -> None:
+    revoke = One(one.ledger, f"revoke of {one.name}", tool="pay.revoke")
+    permitted(one.apply(revoke.begin(undoes=Undoes(one.key, "revoke", 1), fingerprint=revoke.key)))
+
+
+@pytest.mark.parametrize("meanwhile", [_lost_meanwhile, _pushed_meanwhile, _revoked_meanwhile])
 @pytest.mark.parametrize("among", [0, 3])
 def test_a_row_that_has_changed_is_read_again(
     book: Ledger, clock: ManualClock, meanwhile: Callable[[One], None], among: int
 ) -> None:
-    """A version or a last possible send that has moved on since the begin is seen: what is written fits the row as it
-    is, alone and among others."""
-    one, others = One(book), several(book, among, "other")
-    row = one.begun(terms(timeout_s=10, grace_s=20))
+    """A version or a last possible send that has moved on since the begin is seen: what is written is what a settle
+    without the row would have written, alone and among others."""
+    one, other, more = One(book), One(book, "other"), several(book, among, "more")
+    row, _ = one.begun(terms(timeout_s=10, grace_s=20)), other.begun(terms(timeout_s=10, grace_s=20))
     settles: list[Change] = []
-    for other in others:
-        begun = other.begun()
-        settles.append(replace(other.returned(), row=begun))
+    for each in more:
+        begun = each.begun()
+        settles.append(replace(each.returned(), row=begun))
     clock.advance(30)
-    meanwhile(one)
-    before = one.row
-    answers = book.apply([*settles, replace(one.lost(), row=row, reason="later")])
+    for each in (one, other):
+        meanwhile(each)
+    later = replace(one.lost(), reason="later")
+    answers = book.apply([*settles, replace(later, row=row)])
     assert all(isinstance(answer, Applied) for answer in answers)
-    after = one.row
-    assert (after.version, after.sends_until) == (before.version + 1, before.sends_until)
-    assert after.look_at is not None
-    assert before.absent_from is not None
-    assert after.look_at <= before.absent_from + 1
-    assert [other.row.version for other in others] == [2] * among
+    permitted(book.apply([replace(later, key=other.key)])[0])
+    told = [_without_names(each.row) for each in (one, other)]
+    assert told[0] == told[1]
+    assert entries(book)[one.key] == one.row.version
+    assert [each.row.version for each in more] == [2] * among
+
+
+def _without_names(row: Row) -> dict[str, object]:
+    names = ("key", "id", "fingerprint", "provider_key", "provider_keys", "revoke_by", "claim_id")
+    return {name: content for name, content in vars(row).items() if name not in names}
 
 
 # ---------------------------------------------------------------- COMMIT
@@ -292,6 +303,31 @@ def test_batches_in_any_order_do_not_lock_each_other_out(ledger_url: str, clock:
         with engine.connect() as connection:
             assert connection.execute(asked).scalar_one() == 0
     engine.dispose()
+
+
+@pytest.mark.parametrize("brings_row", [False, True])
+def test_a_row_that_somebody_holds_does_not_hold_up_the_others(
+    postgres_server: PostgresServer, postgres_template: str, brings_row: bool
+) -> None:
+    """Another transaction holds one of ten effects: the other nine are settled while it does, and the one is not."""
+    name = postgres_server.create(template=postgres_template)
+    engine = open_engine(postgres_server.url(name))
+    ledger = Ledger(engine, patience_s=PATIENCE_S)
+    ones = several(ledger, 10)
+    rows = [one.begun() for one in ones]
+    settles = [one.returned() for one in ones]
+    if brings_row:
+        settles = [replace(settle, row=row) for settle, row in zip(settles, rows, strict=True)]
+    with engine.connect() as connection, connection.begin():
+        connection.execute(sa.text("SELECT 1 FROM effects WHERE key = :key FOR UPDATE"), {"key": ones[4].key})
+        answers = asked_at_once(ledger, settles)
+        held = answers.pop(4)
+        assert all(isinstance(answer, Applied) for answer in answers)
+        assert isinstance(held, LedgerUnavailable)
+        assert held.certain
+    assert [one.row.version for one in ones] == [2, 2, 2, 2, 1, 2, 2, 2, 2, 2]
+    engine.dispose()
+    postgres_server.drop(name)
 
 
 # ---------------------------------------------------------------- the queue

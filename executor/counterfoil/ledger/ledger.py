@@ -171,8 +171,6 @@ class Ledger(Chores):
             LedgerUnavailable: as for `change`.
             ValueError: two changes of one key.
         """
-        if len({change.key for change in changes}) != len(changes):
-            raise ValueError("a batch holds one change per key")
         if len(changes) == 1:
             return [self._apply_alone(changes[0], patience_s)]
         carried = self._apply_together(lambda: changes, self._patience_s if patience_s is None else patience_s)
