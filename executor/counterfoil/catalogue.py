@@ -117,9 +117,7 @@ _REFUSED: Final = (
     "invalid_arguments", "rejected", "not_found", "no_results", "ambiguous", "conflict", "possible_duplicate",
     "forbidden", "rate_limited", "unavailable",
 )  # fmt: skip
-_EFFECTIVE: Final = (
-    "ok", "replayed", "value_not_stored", "expired", "in_progress", "key_conflict", "ledger_unavailable",
-)  # fmt: skip
+_EFFECTIVE: Final = ("ok", "replayed", "value_not_stored", "expired", "in_progress", "key_conflict")
 _IN_DOUBT: Final = ("effect_unknown", "applied_more_than_once")
 _LOOKED: Final = ("verified", "unverified", "look_forbidden", "look_alike", "incomplete")
 
@@ -127,7 +125,7 @@ _LOOKED: Final = ("verified", "unverified", "look_forbidden", "look_alike", "inc
 def _codes(tool: AnyTool) -> Iterator[str]:
     """The built-in codes that a call of this tool can end with."""
     told = {"read"} if tool.read_only else {*_EFFECTIVE}
-    told |= {*_REFUSED, *GUARDED}
+    told |= {*_REFUSED, *GUARDED, "ledger_unavailable"}
     if tool.read_only:
         told -= {"possible_duplicate"}
     elif not tool.same_transaction:

@@ -51,7 +51,8 @@ EXPLANATIONS: Final = MappingProxyType(
         "nothing again.",
         "ambiguous": "Several things fit what was named. A tool gives them as `candidates`.",
         "possible_duplicate": "Something so similar exists that a person should say whether another one is wanted: "
-        "the same payee and amount on one day under another key, for example.",
+        "the same payee and amount on one day under another key, for example. Where nobody knows whether that one was "
+        "carried out, the next action is to check it.",
         "rejected": "The provider refused, surely and for this call. A tool's own codes follow this row unless their "
         "`ErrorSpec` names another one. The exception itself is in the ledger, for engineers.",
         "key_conflict": "The key was used before with other identity arguments; which ones, old and new, is in "
@@ -62,12 +63,15 @@ EXPLANATIONS: Final = MappingProxyType(
         "the grace. The same call may be made again and begins a new attempt.",
         "forbidden": "The provider refuses for want of a right. No argument changes that, so the run stops.",
         "repeated_call": "The loop guard counts a call's own failures within a turn, also in other wordings, and the "
-        "calls of one tool. What is applied is replayed and what is unknown is said to be, guard or not.",
+        "calls of one tool. What is applied is replayed and what is unknown is said to be, guard or not. As `stop` "
+        "it also stands beside other codes: the model goes on although there is nothing more to hear.",
         "budget_exhausted": "A further attempt would exceed the task's budget of calls or of money. What is unknown "
         "stays reserved until it is settled.",
         "breaker_open": "Several calls of this tool have failed in a row for reasons of the infrastructure. After a "
-        "while one call is let through to try; refusals and wrong arguments do not count.",
-        "paused": "Somebody has run `counterfoil pause`. No new attempt begins on any host; looking goes on.",
+        "while one call is let through to try; refusals and wrong arguments do not count. A model that calls again "
+        "before the time that it was told is told to stop.",
+        "paused": "Somebody has run `counterfoil pause`. No new attempt begins on any host; looking goes on. "
+        "A model that makes the same call again in a turn is told to stop.",
         "ledger_unavailable": "The ledger's database did not answer in time. Without a durable record nothing is "
         "begun; what was under way is recorded when it is back. The text says whether this call had sent anything.",
     }

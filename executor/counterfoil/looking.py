@@ -25,6 +25,14 @@ from counterfoil.telling import (
 
 def read_only(request: Request) -> Flow[Observation]:
     """One call of a tool that changes nothing: no row, and a lost answer may simply be asked again."""
+    try:
+        return (yield from _read(request))
+    except LedgerUnavailable:  # a budget is to be kept
+        reason = "Its budget cannot be kept now: the record of effects is away. A tool that only reads changes nothing."
+        return about(None, Words(tool=request.tool, code="ledger_unavailable", reason=reason))
+
+
+def _read(request: Request) -> Flow[Observation]:
     pause = request.wait_s
     for attempt in range(1, request.attempts_max + 1):
         started = yield from do(Start(fresh=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -188,7 +189,8 @@ def _nearest(wanted: str, known: Sequence[str]) -> str:
 
 
 def _seconds(seconds: float | None) -> str:
-    return "a few" if seconds is None else f"{max(1, round(seconds))}"
+    # Rounded up: who obeys must not come before it is allowed.
+    return "a few" if seconds is None else f"{max(1, math.ceil(round(seconds, 3)))}"
 
 
 def _with_text(made: Observation) -> Observation:

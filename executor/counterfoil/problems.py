@@ -94,6 +94,7 @@ _INTEGER: Final = "must be an integer"
 _LIST: Final = "must be a list"
 _OBJECT: Final = "must be an object"
 _MISSING: Final = object()
+_EXACT: Final = 1e15
 
 # Followed by ", not …": what was sent is of another kind.
 _KINDS: Final[Mapping[str, str]] = {
@@ -177,8 +178,10 @@ def _wording(kind: str, context: Mapping[str, Any], message: str, sent: Any, *, 
 
 
 class _Context(dict[str, Any]):
-    def __missing__(self, name: str) -> str:
-        return "what is allowed"
+    def __getitem__(self, name: str) -> Any:
+        bound = self.get(name, "what is allowed")
+        # A bound of a number with a point comes as 0.0, whatever the author wrote; it is told as 0.
+        return int(bound) if isinstance(bound, float) and bound.is_integer() and abs(bound) < _EXACT else bound
 
 
 def _own_words(text: str) -> str:

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from contextlib import suppress
+from typing import Any
 
 from counterfoil.codes import CODES, GUARDED, Category
-from counterfoil.effect import Verdict
+from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import End, LoopGuard
 from counterfoil.guard.loop import STOPS_AT
+from counterfoil.looking import checked
 from counterfoil.observe import Observation
 from counterfoil.steps import Flow, Tally, do
+from counterfoil.telling import stopped
 
 _NEVER_COUNTED = frozenset({*GUARDED, "ledger_unavailable", "in_progress", "revoked"})
 
 
-def tallied(one: Flow[Observation], limits: LoopGuard) -> Flow[Observation]:
+def tallied(one: Flow[Observation], limits: LoopGuard, *, enforce: bool = True) -> Flow[Observation]:
     """Carry out a call and count its end. Where a model goes on although no attempt is even asked for (another call's
-    key, an effect that is unknown), its run is stopped by what was counted."""
+    key, an effect that is unknown), its run is stopped by what was counted; without `enforce` nothing is stopped."""
     seen = yield from one
     end = ending(seen)
     if end is None:
@@ -33,9 +36,21 @@ def tallied(one: Flow[Observation], limits: LoopGuard) -> Flow[Observation]:
     except LedgerUnavailable:
         return seen
     goes_on = counted is not None and (counted.wrong > limits.wrong_input or counted.blocked > STOPS_AT)
-    if not goes_on or seen.ok:
+    if not goes_on or seen.ok or not enforce:
         return seen
-    return replace(seen, stop=seen.stop or "repeated_call")
+    return stopped(seen)
+
+
+def polled(row: Row, tool: str, limits: LoopGuard, **how: Any) -> Flow[Observation]:
+    """`checked`, counted. Where the same doubt was asked about too often in a turn, it is told without one more look,
+    so that a model that does not wait cannot hammer what is looked at; who goes on is stopped."""
+    counted = None
+    if row.verdict is Verdict.EFFECT_UNKNOWN:
+        with suppress(LedgerUnavailable):
+            counted = yield from do(Tally(End.POLLED, str(row.verdict)))
+    refused = 0 if counted is None else counted.blocked
+    seen = yield from checked(row, tool, **(how | ({"looks": False} if refused else {})))
+    return stopped(seen) if refused >= STOPS_AT and not seen.ok else seen
 
 
 def ending(seen: Observation) -> End | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from counterfoil.codes import CODES, REFUSALS
+from counterfoil.codes import CODES, REFUSALS, Retry
 from counterfoil.effect import MICROSECONDS, Lost, Outcome, Proof, Refused, Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Blocked
@@ -130,7 +130,7 @@ def unknown_words(
     if isinstance(outcome, Lost) and outcome.status is not None:
         reason = f"The status {outcome.status} came as answer: it may have been carried out, or may still be."
     if key_expired and not looks:
-        reason = "It may have been carried out, and its key has expired: it can no longer prevent a second one."
+        reason = "It may have been carried out, and its key has expired: it can no longer prevent a double."
     return Words(tool=tool, code="effect_unknown", hint=hint, reason=reason)
 
 
@@ -164,7 +164,7 @@ def conflict(tool: str, key_names: str, echo: str, row: Row, content: frozenset[
     """The key stands for other arguments already. `content`: arguments that do not identify, so never differ."""
     if row.verdict is Verdict.EFFECT_UNKNOWN:
         # Another key is no way out here: the earlier call may have had its effect.
-        reason = f"An earlier call with the same {key_names} and other arguments has no known end yet."
+        reason = f"An earlier call with the same {key_names}, whose arguments were not these, has no known end yet."
         return about(row, Words(tool=tool, code="effect_unknown", reason=reason, arguments=echo))
     details = differences(row.echo, echo, content)
     words = Words(tool=tool, code="key_conflict", field=key_names, arguments=echo, details=details)
@@ -196,12 +196,14 @@ def not_taken_back(tool: str, guard: str) -> Observation:
 
 
 def no_compensation(row: Row) -> Observation:
-    """An applied effect that nothing can make up for here."""
-    reason = "It has no compensation; a person has to make up for it."
-    return about(row, Words(tool=row.tool, code="conflict", reason=reason, hint="Report this to a person."))
+    """An applied effect that nothing can make up for here. What is told is about the taking back, not about it."""
+    reason = f"{row.tool} has no compensation, and what it did stands; a person has to make up for it."
+    words = Words(tool=f"{row.tool}-compensation", code="conflict", reason=reason, hint="Report this to a person.")
+    return about(row, words, verdict=Verdict.NO_EFFECT)
 
 
 STOP_ACTION = "Stop and report this to a person; do not call {tool} again."
+STOP_UNKNOWN = "Do not call {tool} for this again, in any wording. Stop and report this: a person has to check it."
 _WHY_BLOCKED = {
     "same_answers": "It gave the same answer {used} times in a row; it was not asked again.",
     "tool_failures": "{tool} has failed {used} times in this turn; nothing was sent.",
@@ -219,11 +221,14 @@ def _look_alike_words(tool: str, blocked: Blocked, echo: str | None) -> Words:
     confirm = (
         f"call {tool} again with a new occurrence" if blocked.asks_model else "stop and report it: a person confirms"
     )
+    hint = f"Ask the user whether a separate one is wanted. Only if it is, {confirm}."
+    if blocked.unknown:  # nobody can want a separate one before it is known whether there is one
+        hint = f"Do not call {tool} for this again, in any wording. Call check_effect with effect_id {blocked.twin}."
     return Words(
         tool=tool,
         code="possible_duplicate",
         reason=f"The same with another key {done} {age} ({blocked.twin}); nothing was sent.",
-        hint=f"Ask the user whether a separate one is wanted. Only if it is, {confirm}.",
+        hint=hint,
         arguments=echo,
     )
 
@@ -233,7 +238,8 @@ def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None 
     seen = {"tool": tool, "limit": blocked.limit, "used": blocked.used, "wanted": blocked.wanted}
     seen |= {"left": max(0, blocked.limit - blocked.used), "unit": blocked.unit}
     if blocked.twin:
-        return about(row, _look_alike_words(tool, blocked, echo))
+        alike = about(row, _look_alike_words(tool, blocked, echo))
+        return replace(alike, retry=str(Retry.CHECK)) if blocked.unknown else alike
     why = _WHY_BLOCKED.get(blocked.cap.partition(".")[0], "").format(**seen)
     words = Words(
         tool=tool,
@@ -244,4 +250,15 @@ def blocked_call(tool: str, row: Row | None, blocked: Blocked, echo: str | None 
         retry_after_s=blocked.wait_us / MICROSECONDS if blocked.wait_us else None,
     )
     seen_now = about(row, words)
-    return replace(seen_now, stop=seen_now.stop or (blocked.code if blocked.stop else None))
+    if not blocked.stop:
+        return seen_now
+    return replace(seen_now, stop=seen_now.stop or blocked.code, retry="never", retry_after_s=None)
+
+
+def stopped(seen: Observation, code: str = "repeated_call") -> Observation:
+    """The same, told as the end of the run: the model goes on although it was told what it may do."""
+    action = STOP_UNKNOWN if seen.verdict is Verdict.EFFECT_UNKNOWN else STOP_ACTION
+    ended = replace(
+        seen, stop=seen.stop or code, retry="never", retry_after_s=None, next_action=action.format(tool=seen.tool)
+    )
+    return replace(ended, text=ended.message())

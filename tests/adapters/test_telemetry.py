@@ -131,6 +131,23 @@ def test_errors_that_the_model_mends_and_its_recovery_are_counted(
     assert heard.counted("recoveries") == {("pay",): 1}
 
 
+def test_what_a_guard_refuses_is_counted_and_a_stop_too(
+    ledger_url: str, heard: Any, pay: Tool[..., Any], clock: ManualClock
+) -> None:
+    """Blocked calls by tool and code, each of them; the stop of a run; and the cap that was hit, once."""
+    telemetry = heard.telemetry
+    with Executor(ledger_url, [pay], clock=clock, observer=telemetry, on_incident=telemetry.incident) as executor:
+        for _ in range(5):
+            executor.call("pay", {"order": "A-1", "amount": 500}, task="trip-42", turn=1)
+        executor.pause("pay", by="Ada", why="a bad day")
+        executor.call("pay", {"order": "A-2", "amount": 5}, task="trip-42", turn=1)
+    assert heard.counted("blocked_calls") == {("repeated_call", "pay"): 3, ("paused", "pay"): 1}
+    assert heard.counted("stops") == {("repeated_call", "pay"): 2}
+    assert heard.counted("incidents") == {("repeated_call", "pay"): 1}
+    stops = [dict(span.attributes or {}).get("counterfoil.stop") for span in heard.spans()]
+    assert stops == [None, None, None, "repeated_call", "repeated_call", None]
+
+
 def test_a_name_that_the_model_made_up_is_no_label(ledger_url: str, heard: Any, pay: Tool[..., Any]) -> None:
     """Calls of tools that do not exist share one label: the model cannot make new ones without end."""
     with Executor(ledger_url, [pay], observer=heard.telemetry) as executor:

@@ -80,8 +80,8 @@ class Child:
 @contextmanager
 def playing(play: Callable[..., Any], env: Mapping[str, str] | None = None, **given: Any) -> Iterator[Child]:
     """Run `play(**given)` in a process of its own, which ends with the block at the latest."""
-    module = Path(sys.modules[play.__module__].__file__ or "").stem
-    command = [sys.executable, "-m", "cases.processes", f"cases.{module}", play.__name__]
+    file = Path(sys.modules[play.__module__].__file__ or "")
+    command = [sys.executable, "-m", "cases.processes", f"{file.parent.name}.{file.stem}", play.__name__]
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"PYTHONPATH": path} | dict(env or {})
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)

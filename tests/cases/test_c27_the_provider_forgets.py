@@ -90,7 +90,7 @@ def test_after_25_hours_it_does_not(ledger_url: str, provider: Provider) -> None
             seen = one.create()
             assert_unknown(seen)
             assert "may have been carried out" in seen.reason
-            assert "its key has expired: it can no longer prevent a second one" in seen.reason
+            assert "its key has expired: it can no longer prevent a double" in seen.reason
             assert "a person has to check it" in seen.next_action
             assert "check_effect" not in seen.next_action
             one.executor.reconcile()

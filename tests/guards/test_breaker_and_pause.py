@@ -166,14 +166,24 @@ def test_observe_counts_and_refuses_nothing(executor_of: Make) -> None:
     service.always = "down"
     one = act_tool(service, breaker=TWO)
     executor = executor_of(one, mode="observe", budget=Budget(calls_per_task=4))
-    codes = [executor.call("act", {"what": "x"}, task="t", turn=1).code for _ in range(6)]
-    assert codes == ["unavailable"] * 6
+    told = [executor.call("act", {"what": "x"}, task="t", turn=1) for _ in range(6)]
+    assert [(one.code, one.stop) for one in told] == [("unavailable", None)] * 6
     assert len(service.asked) == 6
     assert len(executor.audit.incidents()) == 3, "each cap is told of once"
     seen = {one.kind: one.detail for one in executor.audit.incidents()}
     assert seen.keys() == {"repeated_call", "budget_exhausted", "breaker_opened"}
     assert (seen["repeated_call"]["refused"], seen["budget_exhausted"]["refused"]) == (False, False)
-    assert executor.call("act", {"what": 5}, task="t", turn=1).code == "invalid_arguments"
+    wrong = [executor.call("act", {"what": 5}, task="t", turn=1) for _ in range(4)]
+    assert [(one.code, one.stop) for one in wrong] == [("invalid_arguments", None)] * 4
+
+
+def test_observe_stops_no_run(executor_of: Make) -> None:
+    """A refusal over and over, which enforcing would stop: each is told as what it is, and the run goes on."""
+    service = Service()
+    service.always = "rejected"
+    executor = executor_of(act_tool(service), mode="observe")
+    told = [executor.call("act", {"what": "x"}, task="t", turn=1) for _ in range(6)]
+    assert [(one.code, one.stop) for one in told] == [("card_declined", None)] * 6
 
 
 def test_asynchronous_calls_are_guarded_the_same(async_executor_of: MakeAsync, clock: ManualClock) -> None:

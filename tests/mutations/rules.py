@@ -55,6 +55,7 @@ VERIFYING: Final = "ledger/verifying.py"
 ON_TAMPERING: Final = ("tests/ledger/test_tampering.py",)
 ON_SEALS: Final = ("tests/ledger/test_seals.py",)
 GUARDING: Final = "ledger/guarding.py"
+REPEATING: Final = "ledger/repeating.py"
 ACCOUNTS: Final = "ledger/accounts.py"
 BUDGET: Final = "guard/budget.py"
 BREAKER: Final = "guard/breaker.py"
@@ -71,6 +72,7 @@ ON_TWINS: Final = ("tests/identity/test_twins.py",)
 ON_PRIVATE: Final = ("tests/identity/test_private_names.py",)
 ON_PLANTED: Final = ("tests/identity/test_planted_secrets.py",)
 ON_PROBE: Final = ("tests/cases/test_c49_one_probe.py",)
+ON_WHO_GOES_ON: Final = ("tests/guards/test_who_goes_on.py",)
 ON_LOOPS: Final = (
     "tests/guards/test_decisions.py",
     "tests/cases/test_c52_polling_and_cycles.py",
@@ -857,7 +859,7 @@ RULES: Final = (
     ),
     Rule(
         "guard: other calls clear nothing",
-        GUARDING,
+        REPEATING,
         "    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))\n",
         '    this = sa.and_(*(repeats.c[name] == value for name, value in place.items() if name != "similar"))\n',
         ON_LOOPS,
@@ -889,6 +891,34 @@ RULES: Final = (
         "STOPS_AT = 2",
         "STOPS_AT = 2000",
         ON_LOOPS,
+    ),
+    Rule(
+        "guard: who goes on after a pause or an open breaker is counted",
+        GUARDING,
+        "            return insisted(connection, asks, blocked, now)",
+        "            return blocked",
+        ON_WHO_GOES_ON,
+    ),
+    Rule(
+        "guard: who waits as long as it was told is not going on",
+        LOOP,
+        "blocked=1 if waited else mine.blocked + 1",
+        "blocked=mine.blocked + 1",
+        ON_WHO_GOES_ON,
+    ),
+    Rule(
+        "guard: a doubt that was asked about too often is not looked at",
+        "tallying.py",
+        '({"looks": False} if refused else {})',
+        "({})",
+        ON_WHO_GOES_ON,
+    ),
+    Rule(
+        "guard: observing stops no run",
+        "tallying.py",
+        "or seen.ok or not enforce:",
+        "or seen.ok:",
+        ON_GUARDS,
     ),
     Rule(
         "guard: case counts where nobody says otherwise",

@@ -16,6 +16,8 @@ from pydantic import SecretStr
 
 from counterfoil import (
     Absent,
+    Breaker,
+    Budget,
     Effect,
     ErrorSpec,
     Executor,
@@ -213,3 +215,63 @@ def test_exceptions_of_ours_chain_nothing(ledger_url: str) -> None:
         Executor(url)
     shown = "".join(traceback.format_exception(caught.value, chain=True)).replace(Path(__file__).name, "")
     assert_none_of((*PLANTED, "127.0.0.1"), shown.partition("counterfoil.errors.")[2])
+
+
+def pay_by_card(name: str, raised: Callable[[], Exception]) -> Tool[..., Any]:
+    """A payment with a secret argument, that ends in `raised`, at a service that is soon left alone."""
+
+    breaker = Breaker(failures=1, open_s=600) if name == "down" else None
+    policy = Policy(patience_s=0.001, attempts_max=1, twin_window_s=600, breaker=breaker)
+
+    @tool(key=("order",), name=name, sends="once", policy=policy)
+    def pay(effect: Effect, order: str, cents: int, card: Annotated[str, Secret]) -> None:
+        """Pay one order. Use it when the customer has confirmed."""
+        raise raised()
+
+    return pay
+
+
+def no_service() -> Exception:
+    problem = ConnectionRefusedError(HOSTILE)
+    problem.add_note(HOSTILE)
+    return problem
+
+
+def test_nothing_planted_gets_out_through_a_guard(ledger_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Refused by every guard, for a conflict, for arguments that do not fit, for a wrong effect_id: the secret argument
+    and what stands in the session are in no message, incident, book or table, whatever the guards count them by."""
+    caplog.set_level(logging.DEBUG)
+    tools = [pay_by_card("lost", plain_error), pay_by_card("down", no_service), pay_by_card("no", refusal("rejected"))]
+    incidents: list[Incident] = []
+    settings: dict[str, Any] = {
+        "secret": b"s" * 32,
+        "on_incident": incidents.append,
+        "budget": Budget(calls_per_task=4),
+    }
+    codes: list[str] = []
+    with Executor(ledger_url, tools, messages=Messages(hide=[DECLARED]), **settings) as executor:
+
+        def call(name: str, task: str = "t", *, times: int = 1, key: str | None = None, **more: Any) -> None:
+            arguments = {"order": "A-1", "cents": 5, "card": ARGUMENT} | more
+            for _ in range(times):
+                seen = executor.call(name, arguments, task=task, turn=1, key=key, context={"token": CONTEXT})
+                assert_none_of(NEVER_TOLD, everything_told(seen))
+                codes.append(seen.code)
+
+        call("no", times=3)
+        call("no", order=7, card=[ARGUMENT], times=3)
+        call("lost", cents=5)
+        call("lost", cents=6)
+        call("lost", "x", key="another")
+        call("down", "u", times=3)
+        call("no", "v", order="B-1")
+        executor.pause("no", by="Ada", why=f"the token {CONTEXT} is refused")
+        call("no", "v", order="B-2", times=2)
+        for number in range(5):
+            call("lost", "w", order=f"C-{number}", cents=100 + number)
+        told = repr(executor.audit.incidents()) + repr(incidents) + repr(executor.audit.effects())
+    guarded = {"repeated_call", "budget_exhausted", "breaker_open", "paused", "possible_duplicate"}
+    assert guarded | {"invalid_arguments", "effect_unknown", "unavailable", "rejected"} <= set(codes), codes
+    assert_none_of(tuple(word for word in PLANTED if word != CONTEXT), raw(ledger_url) + told)
+    assert CONTEXT not in told
+    assert_none_of(NEVER_TOLD, caplog.text)

@@ -58,11 +58,12 @@ class Telemetry:
     """An observer that makes spans and metrics.
 
     A span `counterfoil.call` has the attributes `counterfoil.tool`, `.code`, `.verdict`, `.category`, `.replayed`,
-    `.proof`, `.attempts` (made by this call), `.looks`, `.effect_id`, `.task` and `.turn`. An unknown effect gives it
-    the status ERROR, and so does an exception that leaves the call (its class alone is noted). Counters:
+    `.proof`, `.stop`, `.attempts` (made by this call), `.looks`, `.effect_id`, `.task` and `.turn`. An unknown
+    effect gives it the status ERROR, and so does an exception that leaves the call: its class alone is noted. Counters:
     `counterfoil.calls` (tool, code, verdict), `counterfoil.recoverable_errors` (tool, code), `counterfoil.recoveries`
     (tool: a call that succeeded after failed ones in the same task), `counterfoil.looks` (tool),
-    `counterfoil.attempts` (tool), `counterfoil.blocked_calls` (tool, code) and `counterfoil.incidents` (tool, kind:
+    `counterfoil.attempts` (tool), `counterfoil.blocked_calls` (tool, code), `counterfoil.stops` (tool, code: calls
+    that ended with `observation.stop`) and `counterfoil.incidents` (tool, kind:
     caps that were hit, doubts left, effects applied more than once). The gauge `counterfoil.oldest_unknown_s` stands
     once `gauge` was called.
 
@@ -95,6 +96,7 @@ class Telemetry:
         self._looks = count("counterfoil.looks", "{look}", "Postconditions asked.")
         self._attempts = count("counterfoil.attempts", "{attempt}", "Functions of tools run.")
         self._blocked = count("counterfoil.blocked_calls", "{call}", "Calls that a guard refused.")
+        self._stops = count("counterfoil.stops", "{call}", "Calls that tell the agent to end its run.")
         self._incidents = count("counterfoil.incidents", "{incident}", "What a person should see.")
         self._failing: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._lock = Lock()
@@ -142,6 +144,7 @@ class Telemetry:
             "replayed": observation.replayed,
             "attempts": call.attempts,
             "looks": call.looks,
+            "stop": observation.stop,
             "proof": None if observation.proof is None else str(observation.proof),
             "effect_id": observation.effect_id,
         }
@@ -181,6 +184,8 @@ class Telemetry:
             self._blocked.add(1, coded)
         elif observation.category in (str(Category.RECOVERABLE), str(Category.RETRYABLE)):
             self._errors.add(1, coded)
+        if observation.stop is not None:
+            self._stops.add(1, coded)
         if self._recovered((task, tool), observation):
             self._recoveries.add(1, named)
 

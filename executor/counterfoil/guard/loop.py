@@ -55,6 +55,7 @@ class End(StrEnum):
     PASSING = "passing"
     DONE = "done"
     ANSWERED = "answered"
+    POLLED = "polled"
     UNKNOWN = "unknown"
 
 
@@ -112,6 +113,35 @@ def counted(mine: Repeats, end: End, answer: str | None = None) -> Repeats:
             return replace(mine, blocked=mine.blocked + 1)
         case End.DONE:
             return replace(mine, wrong=0, passing=0)
-        case End.ANSWERED:
+        case End.ANSWERED | End.POLLED:
             same = mine.same + 1 if answer == mine.answer else 1
             return Repeats(same=same, answer=answer, blocked=mine.blocked)
+
+
+def polls_hit(mine: Repeats, answer: str, limits: LoopGuard) -> tuple[str, int, int] | None:
+    """As `limit_hit`, for one more question about an effect, after which nothing had changed so far.
+
+    Example:
+        >>> polls_hit(Repeats(same=6, answer="x"), "x", LoopGuard()), polls_hit(Repeats(same=6), "y", LoopGuard())
+        (('same_answers', 6, 6), None)
+    """
+    used = mine.same if mine.answer == answer else 0
+    return ("same_answers", limits.same_answers, used) if used >= limits.same_answers else None
+
+
+def refused(mine: Repeats, until: int | None, now: int) -> Repeats:
+    """What is counted after one more refusal that asks to wait `until` an instant (None: for good). Who comes after
+    the instant that he was told is counted anew.
+
+    Example:
+        >>> refused(refused(NONE, 60, 0), 60, 30).blocked, refused(refused(NONE, 60, 0), 120, 61).blocked
+        (2, 1)
+    """
+    waited = mine.answer is not None and now >= int(mine.answer)
+    return Repeats(answer=None if until is None else str(until), blocked=1 if waited else mine.blocked + 1)
+
+
+def insists(mine: Repeats, of_tool: Repeats, limits: LoopGuard | None) -> bool:
+    """Whether a model goes on after refusals: of this call, or of its tool in ever new words."""
+    most = LoopGuard().tool_failures if limits is None else limits.tool_failures
+    return mine.blocked >= STOPS_AT or of_tool.blocked >= most

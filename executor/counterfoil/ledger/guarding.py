@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -21,14 +21,16 @@ from counterfoil.guard.breaker import Health, Sign
 from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, Repeats
 from counterfoil.ledger import accounts, notices, twins
-from counterfoil.ledger.schema import repeats, tools
+from counterfoil.ledger.repeating import TOOL, counted, insisted, set_counted, tally
+from counterfoil.ledger.schema import tools
 from counterfoil.ledger.standing import Standing, set_circuit, standing
 from counterfoil.text import storable
 
 T = TypeVar("T")
 
 OPENED: Final = "breaker_opened"
-_TOOL: Final = b""
+# Refusals that are no incident, but counted, for a model may go on after them.
+INSISTED: Final = ("paused", "breaker_open")
 
 
 class GuardRefuses(Exception):
@@ -69,7 +71,7 @@ def admit(
     account = accounts.locked(connection, asks, now)
     circuit, mine, of_tool = there.circuit, loop.NONE, loop.NONE
     if asks.task and asks.similar is not None:
-        mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+        mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
     for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
         _heed(connection, asks, blocked, now)
     probes = False
@@ -126,62 +128,20 @@ def told(connection: sa.Connection, asks: Asks, blocked: Blocked, now: int) -> B
         case "possible_duplicate":  # where it is refused the user is asked, and nobody else need be
             _incident(connection, asks, blocked, now)
         case "repeated_call" if asks.similar is not None:
-            similar = _TOOL if blocked.cap == "tool_failures" else asks.similar
-            before = _counted(connection, asks, similar, lock=True)
+            similar = TOOL if blocked.cap == "tool_failures" else asks.similar
+            before = counted(connection, asks, similar, lock=True)
             after = replace(before, blocked=before.blocked + 1)
-            _set_counted(connection, asks, similar, after, now)
+            set_counted(connection, asks, similar, after, now)
             if not before.blocked:
                 _incident(connection, asks, blocked, now)
             return replace(blocked, stop=after.blocked >= loop.STOPS_AT)
+        case code if code in INSISTED and (asks.enforce or code == "paused"):
+            return insisted(connection, asks, blocked, now)
     return blocked
 
 
 def _incident(connection: sa.Connection, asks: Asks, blocked: Blocked, now: int) -> None:
     notices.enter_about(connection, asks.tenant, asks.tool, asks.task, blocked.code, blocked.detail(asks), now)
-
-
-# ---------------------------------------------------------------- what is counted
-
-
-def tally(connection: sa.Connection, asks: Asks, end: End, answer: str | None, now: int) -> Repeats:
-    """Count the end of a call; what is counted for its similarity then. Earlier turns of the task are forgotten."""
-    if not asks.task or asks.similar is None:
-        return loop.NONE
-    after = loop.counted(_counted(connection, asks, asks.similar, lock=True), end, answer)
-    _set_counted(connection, asks, asks.similar, after, now)
-    if end in (End.WRONG, End.PASSING):
-        _set_counted(connection, asks, _TOOL, loop.counted(_counted(connection, asks, _TOOL, lock=True), end), now)
-    earlier = (repeats.c.tenant == asks.tenant) & (repeats.c.task == storable(asks.task))
-    connection.execute(sa.delete(repeats).where(earlier & (repeats.c.turn < (asks.turn or 0))))
-    return after
-
-
-def _repeat(asks: Asks, similar: bytes) -> dict[str, Any]:
-    turn = asks.turn or 0
-    return {"tenant": asks.tenant, "task": storable(asks.task), "turn": turn, "tool": asks.tool, "similar": similar}
-
-
-def _counted(connection: sa.Connection, asks: Asks, similar: bytes, *, lock: bool = False) -> Repeats:
-    place = _repeat(asks, similar)
-    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))
-    asked = sa.select(repeats).where(this)
-    if lock and connection.dialect.name != "sqlite":
-        nothing: dict[str, Any] = {"wrong": 0, "passing": 0, "same": 0, "blocked": 0, "at": 0}
-        connection.execute(postgresql.insert(repeats).values(place | nothing).on_conflict_do_nothing())
-        asked = asked.with_for_update()
-    found = connection.execute(asked).mappings().first()
-    if found is None:
-        return loop.NONE
-    return Repeats(found["wrong"], found["passing"], found["same"], found["answer"], found["blocked"])
-
-
-def _set_counted(connection: sa.Connection, asks: Asks, similar: bytes, after: Repeats, now: int) -> None:
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(repeats)
-    content: dict[str, Any] = {"wrong": after.wrong, "passing": after.passing, "same": after.same}
-    content |= {"answer": after.answer, "blocked": after.blocked, "at": now}
-    place = _repeat(asks, similar)
-    statement = insert.values(place | content).on_conflict_do_update(index_elements=list(place), set_=content)
-    connection.execute(statement)
 
 
 # ---------------------------------------------------------------- a tool's breaker, and its pause
@@ -220,7 +180,7 @@ def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
         return None
     mine = of_tool = loop.NONE
     if asks.task and asks.similar is not None:
-        mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+        mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
     return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, there.circuit)
 
 
@@ -244,7 +204,7 @@ class Guards:
 
     def told(self, asks: Asks, blocked: Blocked) -> Blocked:
         """Write down a refusal, after what it refused was rolled back."""
-        if blocked.code not in ("budget_exhausted", "repeated_call"):
+        if blocked.code == "possible_duplicate" or (blocked.code in INSISTED and asks.similar is None):
             return blocked
         return self._write(lambda one: told(one, asks, blocked, self._time(one)))
 
@@ -256,13 +216,29 @@ class Guards:
         """Count the end of a call for the loop guard."""
         return self._write(lambda one: tally(one, asks, end, answer, self._time(one)))
 
+    def polled(self, asks: Asks, answer: str) -> Repeats:
+        """Count a question about an effect that is not known. `blocked` says how often it has been asked too often."""
+
+        def work(connection: sa.Connection) -> Repeats:
+            now = self._time(connection)
+            assert asks.similar is not None
+            before = counted(connection, asks, asks.similar, lock=True)
+            hit = None if asks.loop is None else loop.polls_hit(before, answer, asks.loop)
+            if hit is not None:
+                told(connection, asks, Blocked("repeated_call", *hit), now)
+                if asks.enforce:
+                    return replace(before, blocked=before.blocked + 1)
+            return replace(tally(connection, asks, End.POLLED, answer, now), blocked=0)
+
+        return self._write(work)
+
     def refused_input(self, asks: Asks) -> Blocked | None:
         """Count a call whose arguments did not fit; the refusal, when it has been made too often already."""
 
         def work(connection: sa.Connection) -> Blocked | None:
             now = self._time(connection)
             assert asks.similar is not None
-            mine, of_tool = _counted(connection, asks, asks.similar), _counted(connection, asks, _TOOL)
+            mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
             blocked = _by_loop(mine, of_tool, asks)
             if blocked is None or not asks.enforce:
                 tally(connection, asks, End.WRONG, None, now)

@@ -5,6 +5,7 @@ Owns everything but the waiting. A call is validated and named here; what follow
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -194,7 +195,11 @@ class Core(Names):
             raise UsageError("threads and connections do not cross a fork: make a new executor in the child process")
         check_turn(turn)
         if name == CHECK_EFFECT:
-            return self._prepare_check(arguments, context)
+            asked = self._prepare_check(arguments, context, task or "", turn)
+            if not isinstance(asked, Observation) or asked.code not in ("not_found", "invalid_arguments"):
+                return asked
+            echo = json.dumps({"effect_id": wanted_id(arguments)})
+            return counted(self._ledger, self._limits, asked, None, CHECK_EFFECT, echo, task, turn)
         tool = self._tools.get(name)
         if tool is None:
             known = [*self._tools, CHECK_EFFECT]
@@ -251,7 +256,7 @@ class Core(Names):
         one = flow.call(request_of(tool, identity, holder=job.actor, echo=valid.echo))
         return _Prepared(ready, self._limits.tallied(ready, one))
 
-    def _prepare_check(self, arguments: str | bytes | Mapping[str, Any], context: Any) -> _Prepared | Observation:
+    def _prepare_check(self, arguments: Any, context: Any, task: str, turn: int | None) -> _Prepared | Observation:
         wanted = wanted_id(arguments)
         if wanted is None:
             problem = (("effect_id", "must be the effect_id that an earlier answer named, and nothing else"),)
@@ -273,8 +278,9 @@ class Core(Names):
             return about(None, words)
         tool = self._known.get(row.tool)
         looks = tool is not None and tool.postcondition_function is not None
-        job = Job(tool=tool or UNREGISTERED, effect_id=row.id, actor=self._site.holder, context=context)
-        return _Prepared(job, looking.checked(row, row.tool, looks=looks, errors=job.tool.errors))
+        holder = self._site.holder
+        job = Job(tool=tool or UNREGISTERED, effect_id=row.id, actor=holder, context=context, task=task, turn=turn)
+        return _Prepared(*self._limits.checked(job, row, looks=looks))
 
     def _effect(self, effect_id: str) -> Row | None:
         try:

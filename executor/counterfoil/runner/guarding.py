@@ -11,19 +11,21 @@ from typing import Any, Final, Literal, TypeAlias
 
 from counterfoil.arguments import Valid
 from counterfoil.changes import GUARDED, Applied, Declined
-from counterfoil.effect import MICROSECONDS
+from counterfoil.effect import MICROSECONDS, Row
 from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.exact_json import MAX_DIGITS
 from counterfoil.guard import Admitted, Asks, Blocked, Budget, End, LoopGuard, Repeats, Sign, Twin, similarity
 from counterfoil.guard.breaker import CLOSED, Health
 from counterfoil.guard.budget import check_amount
 from counterfoil.ledger.ledger import Ledger
+from counterfoil.looking import checked
 from counterfoil.observe import Observation
+from counterfoil.runner.check import CHECK_EFFECT
 from counterfoil.runner.job import NO_ROW, Job
 from counterfoil.runner.look import Looking
 from counterfoil.runner.worker import Deadline
 from counterfoil.steps import Flow, Started, Tally, Weigh
-from counterfoil.tallying import tallied
+from counterfoil.tallying import polled, tallied
 from counterfoil.telling import blocked_call
 from counterfoil.text import storable
 from counterfoil.tool import Tool
@@ -75,9 +77,19 @@ class Limits:
             enforce=enforce, **more,
         )  # fmt: skip
 
+    def checked(self, job: Job, row: Row, *, looks: bool) -> tuple[Job, Flow[Observation]]:
+        """What is known of an effect, and what the loop guard counts of the question."""
+        how: dict[str, Any] = {"looks": looks, "errors": job.tool.errors}
+        if self.loop is None or not job.task:
+            return job, checked(row, row.tool, **how)
+        asks = self.asks(CHECK_EFFECT, job.task, job.turn, similar=similarity(CHECK_EFFECT, {"effect_id": row.id}, {}))
+        return replace(job, asks=asks), polled(row, row.tool, self.loop, **how)
+
     def tallied(self, job: Job, one: Flow[Observation]) -> Flow[Observation]:
         """The call, and what the loop guard counts of it."""
-        return one if self.loop is None or not job.task else tallied(one, self.loop)
+        if self.loop is None or not job.task:
+            return one
+        return tallied(one, self.loop, enforce=self.mode == "enforce")
 
 
 def asks_of(job: Job, limits: Limits, valid: Valid, again: str) -> Asks:
@@ -226,6 +238,8 @@ class Guarding(Looking):
             return None
         if step.end is End.UNKNOWN and self.admitted is not None:
             return None  # its own attempt was lost; only what is asked again counts
+        if step.end is End.POLLED:
+            return self.site.ledger.guards.polled(asks, step.answer or "")
         return self.site.ledger.guards.tally(asks, step.end, step.answer)
 
     _claim: str = ""

@@ -47,7 +47,7 @@ class _Task:
 
     def _declared(self) -> Account:
         account = self._core._ledger.guards.declare(self._core._limits.tenant, self.name, self.budget)
-        self.turn = max(self.turn, account.turn or 1)
+        self.turn += (account.turn or 1) - 1  # the turns begun here come after those that the ledger knows
         return account
 
     def _spent(self) -> dict[str, int]:
@@ -107,12 +107,14 @@ class Task(_Task):
 
 
 class AsyncTask(_Task):
-    """The same for a program with an event loop: `await task.call(…)`, `await task.spent`."""
+    """The same for a program with an event loop: `await task.call(…)`, `await task.spent`. What the ledger knows of the
+    task is read at its first call: until then `turn` counts from 1."""
 
     def __init__(self, executor: AsyncExecutor, name: str, budget: Budget | None) -> None:
         super().__init__(executor, name, budget)
         self._executor = executor
         self._is_declared = False
+        self._declaring = asyncio.Lock()
 
     async def call(self, tool: str, arguments: str | bytes | Mapping[str, Any], **more: Any) -> Observation:
         """See `Task.call`.
@@ -120,9 +122,10 @@ class AsyncTask(_Task):
         Raises:
             UsageError: the task has another budget already.
         """
-        if not self._is_declared:
-            await self._asked(self._declared)
-            self._is_declared = True
+        async with self._declaring:  # calls at once declare it once
+            if not self._is_declared:
+                await self._asked(self._declared)
+                self._is_declared = True
         return await self._executor.call(tool, arguments, task=self.name, turn=self.turn, **more)
 
     async def rollback(self, *, context: Any = None) -> dict[str, Observation]:
