@@ -188,6 +188,16 @@ class Provider:
         """Move the provider's clock on: its keys age by so much. Late requests do not hurry."""
         self._control({"advance_s": seconds})
 
+    def forget(self) -> None:
+        """Be as if just started on an empty file, so that a next test can go on with the same process.
+
+        Raises:
+            TimeoutError: something is still under way, which would count in the next test.
+        """
+        self.release()
+        self.quiesce()
+        self._control({"forget": True})
+
     def release(self) -> None:
         """Let all that waits by now go on: late requests arrive, slow ones act, held connections end.
 

@@ -91,6 +91,13 @@ class World:
         self._remember(line)
         return line
 
+    def forget(self) -> None:
+        """Be as on the first day; the caller holds the lock, and nothing is under way."""
+        self.out.truncate(0)
+        for each in (self.effects, self.requests, self.keys, self.stones, self.armed):
+            each.clear()
+        self.retention_s, self.concurrent, self.replays_refusals, self.advanced_s = None, "refuse", False, 0.0
+
     def _remember(self, line: dict[str, Any]) -> None:
         match line["what"]:
             case "effect":
@@ -200,6 +207,7 @@ def control(world: World, content: dict[str, Any]) -> Answer:
         "dedupe": lambda value: vars(world).update(value),
         "advance_s": lambda value: setattr(world, "advanced_s", world.advanced_s + value),
         "release": lambda _: setattr(world, "releases", world.releases + 1),
+        "forget": lambda _: world.forget(),
     }
     unknown = content.keys() - changes.keys()
     if unknown:

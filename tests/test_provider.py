@@ -266,6 +266,21 @@ def test_a_restarted_provider_remembers_its_effects_and_keys(provider: Provider)
     assert provider.send("order-2").body["id"] == "ef_2"
 
 
+def test_a_provider_that_forgets_is_as_if_just_started(provider: Provider) -> None:
+    """Effects, requests, keys, stones, faults and settings are gone, from its file too; and what waited has ended."""
+    provider.dedupe(3600.0)
+    provider.send("a", key="k", body=1)
+    provider.revoke("a", ["stone"])
+    provider.arm("refuse", times=None)
+    provider.forget()
+    assert (provider.effects(), provider.requests()) == ([], [])
+    provider.dedupe(3600.0)
+    for key in ("k", "stone"):
+        assert provider.send("a", key=key, body=2).status == 201
+    provider.restart()
+    assert [(one["id"], one["body"]) for one in provider.effects()] == [("ef_1", 2), ("ef_2", 2)]
+
+
 def test_many_clients_at_once_are_all_counted(provider: Provider) -> None:
     """Effects of concurrent clients are neither lost nor merged."""
     gate = threading.Barrier(16)

@@ -95,7 +95,7 @@ class Arguments:
         lasting = [one for one in self._parameters if not one.secret]
         self._stored_model = model_of(self._function, lasting) if self._secrets else self._model
         self._stored_fitting = Fitting(self._stored_model.__pydantic_core_schema__)
-        self._schema = json_schema(self._model, required=key, secrets=self._secrets)
+        self._schema = json_schema(self._function, self._parameters, self._model, required=key, secrets=self._secrets)
 
     @property
     def names(self) -> tuple[str, ...]:

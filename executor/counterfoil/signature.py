@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, creat
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import SchemaError
 
 from counterfoil.attempt import Effect
 from counterfoil.errors import UsageError
@@ -115,29 +116,38 @@ def model_of(function: str, described: Sequence[Parameter]) -> type[BaseModel]:
     """The pydantic model of arguments: unknown ones refused, input never shown in its errors.
 
     Raises:
-        UsageError: a type that cannot be read from JSON; names the parameter.
+        UsageError: a type that cannot be read from JSON, a pattern that cannot be compiled; names the parameter.
     """
     try:
         return _model(described)
-    except (PydanticUserError, NameError, TypeError) as error:
-        names = ", ".join(repr(one.name) for one in described if not _is_readable(one))
-        reason = str(error).partition("\n")[0]
+    except _UNREADABLE as error:
         raise UsageError(
-            f"{function}: the type of the parameter {names} cannot be read from JSON; use plain data or a pydantic "
-            f"model ({reason})"
+            f"{function}: the type of the parameter {_those(described, _model)} cannot be read from JSON; use plain "
+            f"data or a pydantic model ({_reason(error)})"
         ) from error
 
 
-def json_schema(model: type[BaseModel], *, required: Sequence[str], secrets: Collection[str]) -> dict[str, Any]:
+def json_schema(
+    function: str,
+    described: Sequence[Parameter],
+    model: type[BaseModel],
+    *,
+    required: Sequence[str],
+    secrets: Collection[str],
+) -> dict[str, Any]:
     """The JSON schema of a model of arguments, by the names of the parameters and without titles.
 
     Raises:
-        UsageError: a type that JSON schema cannot describe.
+        UsageError: a type that JSON schema cannot describe; names the parameter.
     """
     try:
-        schema = model.model_json_schema(by_alias=True, schema_generator=_Schema)
+        schema = _described(model)
     except PydanticUserError as error:
-        raise UsageError(f"the arguments cannot be described to a model: {error.message}") from error
+        names = _those(described, lambda one: _described(_model(one)))
+        raise UsageError(
+            f"{function}: the type of the parameter {names} cannot be described to a model; use plain data or a "
+            f"pydantic model ({error.message})"
+        ) from error
     bare: dict[str, Any] = _without_titles(schema)
     members = bare.setdefault("properties", {})
     for name in secrets:
@@ -153,6 +163,7 @@ def json_schema(model: type[BaseModel], *, required: Sequence[str], secrets: Col
 _CONFIG: Final = ConfigDict(
     extra="forbid", hide_input_in_errors=True, allow_inf_nan=False, val_json_bytes="base64", protected_namespaces=()
 )  # fmt: skip
+_UNREADABLE: Final = (PydanticUserError, SchemaError, NameError, TypeError)
 _SECRET_TYPES: Final = (SecretStr, SecretBytes, pydantic.Secret)
 
 
@@ -169,12 +180,25 @@ def _model(described: Sequence[Parameter]) -> type[BaseModel]:
     return model
 
 
-def _is_readable(one: Parameter) -> bool:
-    try:
-        _model([one])
-    except (PydanticUserError, NameError, TypeError):
-        return False
-    return True
+def _described(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(by_alias=True, schema_generator=_Schema)
+
+
+def _those(described: Sequence[Parameter], made: Callable[[Sequence[Parameter]], Any]) -> str:
+    """The parameters that cannot be made so."""
+    refused = []
+    for one in described:
+        try:
+            made([one])
+        except _UNREADABLE:
+            refused.append(repr(one.name))
+    return ", ".join(refused)
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, in one line: the last one that says something, where a schema's errors stand in each other."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1 if isinstance(error, SchemaError) else 0].removeprefix("error: ") if lines else "no reason given"
 
 
 def _is(mark: Any, marker: type) -> bool:

@@ -69,9 +69,9 @@ def page(columns: Mapping[str, Mapping[str, str]]) -> str:
         "With Pydantic AI: a tool that raises `ModelRetry`. With LangChain: a `@tool` under `ToolRetryMiddleware`, two",
         "retries. With LangGraph: a `ToolNode` under a `RetryPolicy`, three attempts. With the OpenAI Agents SDK: a",
         "`@function_tool`. With Strands: a `@tool`, and a hook that has a failed one run once more. What was",
-        "interrupted is taken up as each does it: from stored messages or a checkpoint, or, where that is not offered,",
-        "from the beginning. What Counterfoil wins rests on the declared postcondition and grace: see",
-        "[the promise](promise.md). Made by `python -m adapters.table --write`, run in `tests`.",
+        "interrupted is taken up from what each keeps in files: a checkpoint, a session, stored messages; the",
+        "`tool_runner` keeps nothing and begins again. What Counterfoil wins rests on the declared postcondition and",
+        "grace: see [the promise](promise.md). Made by `python -m adapters.table --write`, run in `tests`.",
         "",
     ]
     return "\n".join(lines)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,15 +13,14 @@ from adapters.conformance.house import House
 from adapters.conformance.model import Call, Model, Turn
 from adapters.conformance.scenarios import pays, turn
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from provider import Provider
 
 from counterfoil import ALL_ARGUMENTS, AsyncExecutor, Executor, UsageError, current_effect
@@ -38,49 +33,6 @@ THREAD: RunnableConfig = {"configurable": {"thread_id": "trip-42"}}
 @pytest.fixture
 def house(tmp_path: Path, provider: Provider) -> House:
     return House(f"sqlite:///{tmp_path / 'ledger.db'}", provider)
-
-
-def test_a_graph_that_is_killed_goes_on_from_its_checkpoint(tmp_path: Path, provider: Provider) -> None:
-    """With durable checkpoints, a SIGKILL while the provider works: the graph runs its tools node again from the file,
-    and the payment is found, not made."""
-    provider.arm("ack_lost", mode="hold")
-    given = {"folder": str(tmp_path), "provider": provider.url}
-    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "adapters.test_langchain", json.dumps(given)],
-        env=os.environ | {"PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
-    )
-    try:
-        provider.await_parked(timeout_s=60)
-    finally:
-        process.kill()
-        process.wait(60)
-    provider.release()
-    provider.quiesce()
-    model = Model([turn()])
-    with checkpointed(tmp_path, provider, model, later_s=3600) as agent:
-        agent.invoke(None, THREAD, durability="sync")
-    assert "(code: verified)" in model.heard[0][0].text
-    assert provider.count() == 1
-
-
-class checkpointed:  # noqa: N801 - a context manager
-    """An agent with the ledger and the checkpoints of a folder."""
-
-    def __init__(self, folder: Path, provider: Provider, model: Model, later_s: float = 0.0) -> None:
-        self._house = House(f"sqlite:///{folder / 'ledger.db'}", provider, later_s=later_s)
-        self._saver = SqliteSaver.from_conn_string(str(folder / "checkpoints.db"))
-        self._executing = self._house.executor()
-        self._model = model
-
-    def __enter__(self) -> Any:
-        middleware = [ToolRetryMiddleware(), ExecutorMiddleware(self._executing.__enter__())]
-        return create_agent(Scripted(script=self._model), middleware=middleware, checkpointer=self._saver.__enter__())
-
-    def __exit__(self, *about: Any) -> None:
-        self._saver.__exit__(*about)
-        self._executing.__exit__(*about)
 
 
 def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
@@ -103,6 +55,53 @@ def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
     asyncio.run(once())
     assert [told[0].text.split("code: ")[1].split(")")[0] for told in model.heard] == ["ok", "replayed"]
     assert house.provider.count() == 1
+
+
+def test_a_decision_that_edits_or_rejects(house: House) -> None:
+    """A person refuses: nothing is sent. In another thread a person pays another amount: that is paid. In a third one
+    the first amount is approved: a conflict, and nothing is sent for it."""
+    model = Model([turn(pays()), turn()] * 3)
+    edited = {"name": "create_payment", "args": {"order": "A-1", "amount": 12}}
+    decisions = ({"type": "reject"}, {"type": "edit", "edited_action": edited}, {"type": "approve"})
+    counts = []
+    with house.executor() as executor:
+        asking = HumanInTheLoopMiddleware(
+            interrupt_on={"create_payment": {"allowed_decisions": ["approve", "edit", "reject"]}}
+        )
+        middleware = [asking, ExecutorMiddleware(executor)]
+        agent: Any = create_agent(Scripted(script=model), middleware=middleware, checkpointer=InMemorySaver())
+        for number, one in enumerate(decisions):
+            thread: RunnableConfig = {"configurable": {"thread_id": f"trip-{number}"}}
+            agent.invoke({"messages": [ASK]}, thread)
+            agent.invoke(Command(resume={"decisions": [one]}), thread)
+            counts.append(house.provider.count())
+    assert counts == [0, 1, 1]
+    refused, paid, conflict = (told[0].text for told in model.heard)
+    assert "code:" not in refused
+    assert "(code: ok)" in paid
+    assert "(code: key_conflict)" in conflict
+    assert [one["body"]["amount"] for one in house.provider.effects()] == [12]
+
+
+def test_an_interrupt_inside_a_guarded_function_is_a_lost_answer(tmp_path: Path) -> None:
+    """As the page says: nothing proves that it sent nothing before. The graph is not interrupted, and the function is
+    not run again from its beginning, as the framework would do."""
+    ran = []
+
+    def ask(order: str) -> str:
+        """Pay one order."""
+        ran.append(order)
+        return str(interrupt("may I?"))
+
+    model = Model([Turn((Call("ask", {"order": "A"}),)), Turn((Call("ask", {"order": "A"}),))])
+    with Executor(f"sqlite:///{tmp_path / 'ledger.db'}", [guard(ask, key=("order",))]) as executor:
+        agent: Any = create_agent(
+            Scripted(script=model), middleware=[ExecutorMiddleware(executor)], checkpointer=InMemorySaver()
+        )
+        ended = agent.invoke({"messages": [ASK]}, THREAD)
+    assert "__interrupt__" not in ended
+    assert all("(code: effect_unknown)" in told[0].text for told in model.heard)
+    assert (len(model.heard), ran) == (2, ["A"])
 
 
 def test_a_tool_node_awaited_and_an_agent_invoked(house: House) -> None:
@@ -221,9 +220,3 @@ def test_without_a_thread_the_run_is_the_task(tmp_path: Path) -> None:
         tools(executor)[0].invoke({"text": "hello"}, {"run_id": run})
         (row,) = executor.audit.effects()
     assert row.task == str(run)
-
-
-if __name__ == "__main__":  # the child that is killed
-    about = json.loads(sys.argv[1])
-    with checkpointed(Path(about["folder"]), Provider.at(about["provider"]), Model([turn(pays())])) as killed:
-        killed.invoke({"messages": [ASK]}, THREAD, durability="sync")

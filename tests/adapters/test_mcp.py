@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from adapters.conformance.house import House
+from adapters.conformance.scenarios import INTERRUPTED
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from provider import Provider
 from typer.testing import CliRunner
 
@@ -27,6 +30,7 @@ from counterfoil.cli.app import app
 HERE = Path(__file__).parent
 PAYS = {"order": "A-1", "amount": 10}
 START_S = 60.0
+LATER_S = 3600
 
 
 def application(folder: Path, provider: Provider) -> dict[str, str]:
@@ -42,22 +46,36 @@ def serve(*options: str) -> list[str]:
 
 
 def test_stdio(tmp_path: Path, provider: Provider) -> None:
-    """A host starts the server, loses an answer, starts it anew after its end, and calls again: one payment. What the
-    application and its child processes print does not disturb the protocol, and errors come with structured content."""
-    server = StdioServerParameters(
-        command=sys.executable, args=serve(), env=os.environ | application(tmp_path, provider)
-    )
-    provider.arm("ack_lost")
+    """The server is killed while the provider works: the host's call fails. The host starts it anew and calls again: it
+    is found, not made. What the application and its child processes print does not disturb the protocol, and errors
+    come with structured content."""
+    provider.arm("ack_lost", mode="hold")
+    declared = House("", provider).payment()
+
+    def server(later_s: int) -> Any:
+        environment = os.environ | application(tmp_path, provider) | {"LATER_S": str(later_s)}
+        return stdio_client(StdioServerParameters(command=sys.executable, args=serve(), env=environment))
 
     async def host() -> list[Any]:
-        async with Client(server) as client:
-            assert [one.name for one in (await client.list_tools()).tools] == ["create_payment", "check_effect"]
-            first = await client.call_tool("create_payment", PAYS)
-        async with Client(server) as client:
-            second = await client.call_tool("create_payment", PAYS)
-            return [first, second, await client.call_tool("create_payment", {"order": "", "amount": 1})]
+        async with Client(server(0)) as client:
+            paying, checking = (await client.list_tools()).tools
+            assert (paying.name, checking.name) == ("create_payment", "check_effect")
+            assert paying.annotations == mcp.hints(declared)
+            assert checking.annotations is not None
+            assert checking.annotations.read_only_hint is True
+            calling = asyncio.create_task(client.call_tool("create_payment", PAYS))
+            await asyncio.to_thread(provider.await_parked)
+            (process,) = (one for one in psutil.Process().children() if "served:executor" in one.cmdline())
+            process.kill()
+            with pytest.raises(MCPError):
+                await calling
+        provider.release()
+        async with Client(server(LATER_S)) as client:
+            calls = (PAYS, PAYS, {"order": "", "amount": 1})
+            return [await client.call_tool("create_payment", one) for one in calls]
 
     verified, replayed, refused = asyncio.run(host())
+    assert verified.content[0].text == INTERRUPTED
     assert [one.structured_content["code"] for one in (verified, replayed)] == ["verified", "replayed"]
     assert (refused.is_error, refused.structured_content["code"]) == (True, "invalid_arguments")
     assert refused.structured_content["details"] == [
@@ -85,12 +103,11 @@ def test_an_interrupted_server_ends(tmp_path: Path, provider: Provider) -> None:
 
 
 @contextmanager
-def served_over_http(folder: Path, provider: Provider) -> Iterator[str]:
-    """A served application; ends with the block, killed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = os.environ | application(folder, provider)
+def served_over_http(
+    folder: Path, provider: Provider, port: int, later_s: int = 0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A served application at a port; ends with the block, killed."""
+    environment = os.environ | application(folder, provider) | {"LATER_S": str(later_s)}
     process = subprocess.Popen(
         [sys.executable, *serve("--http", f"127.0.0.1:{port}")], env=environment, stdin=subprocess.DEVNULL
     )
@@ -104,30 +121,46 @@ def served_over_http(folder: Path, provider: Provider) -> Iterator[str]:
                 assert process.poll() is None
                 assert time.monotonic() < end
                 time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield process
     finally:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait(START_S)
 
 
 def test_streamable_http(tmp_path: Path, provider: Provider) -> None:
-    """Two hosts at once ask for the same payment: one is made, both hear that it is done. The server is killed, and the
-    next one replays."""
-    provider.arm("slow", seconds=0.2)
+    """Two hosts at once ask for the same payment: one is made, both hear that it is done. The server is killed while
+    the provider works on another: the host's call fails. It connects to the next server, which finds the one and
+    replays the other."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/mcp"
 
-    async def host(url: str) -> Any:
+    async def host(order: str) -> Any:
         async with Client(url) as client:
-            return await client.call_tool("create_payment", PAYS)
+            return await client.call_tool("create_payment", {**PAYS, "order": order})
 
-    async def both(url: str) -> list[Any]:
-        return list(await asyncio.gather(host(url), host(url)))
+    async def first(server: subprocess.Popen[bytes]) -> list[Any]:
+        provider.arm("slow", seconds=0.2)
+        results = list(await asyncio.gather(host("A-1"), host("A-1")))
+        provider.arm("ack_lost", mode="hold")
+        calling = asyncio.create_task(host("A-2"))
+        await asyncio.to_thread(provider.await_parked)
+        server.kill()
+        await asyncio.wait([calling])
+        assert isinstance(calling.exception(), Exception)
+        return results
 
-    with served_over_http(tmp_path, provider) as url:
-        results = asyncio.run(both(url))
+    async def second() -> list[Any]:
+        return [await host("A-2"), await host("A-1")]
+
+    with served_over_http(tmp_path, provider, port) as server:
+        results = asyncio.run(first(server))
         assert sorted(one.structured_content["code"] for one in results) == ["ok", "replayed"]
-    with served_over_http(tmp_path, provider) as url:
-        assert asyncio.run(host(url)).structured_content["code"] == "replayed"
-    assert provider.count() == 1
+    provider.release()
+    with served_over_http(tmp_path, provider, port, LATER_S):
+        assert [one.structured_content["code"] for one in asyncio.run(second())] == ["verified", "replayed"]
+    assert provider.count() == 2
 
 
 def test_the_task_of_a_call(tmp_path: Path, provider: Provider) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -26,7 +27,7 @@ from adapters.conformance.drivers.wire import Wire
 
 client = OpenAI(api_key="stub", http_client=Wire(script, told_items, as_response).blocking())
 with Executor("sqlite:///ledger.db", [remind]) as executor:
-    print(converse(client, executor, "Remind them of order A.", "trip-42"))
+    print(converse(client, "stub", executor, "Remind them of order A.", "trip-42"))
 """,
     "use-with-anthropic": """
 from adapters.conformance.drivers.anthropic import as_response, told_in
@@ -34,7 +35,7 @@ from adapters.conformance.drivers.wire import Wire
 
 client = Anthropic(api_key="stub", http_client=Wire(script, told_in, as_response).blocking())
 with Executor("sqlite:///ledger.db", [remind]) as executor:
-    print(converse(client, executor, "Remind them of order A.", "trip-42"))
+    print(converse(client, "stub", executor, "Remind them of order A.", "trip-42"))
 """,
     "use-with-pydantic-ai": """
 import asyncio
@@ -71,11 +72,20 @@ PAGES: Final = (*RUNS, "serve-over-mcp", "guard-a-tool")
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=ELSEWHERE.get(one, ())) for one in RUNS])
-def test_the_loop_of_a_page(name: str, tmp_path: Path) -> None:
+def test_the_loop_of_a_page(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With a model that calls twice, the loop ends, and the model has heard that it is done, then that it was."""
     (code,) = python_blocks(HOW_TO / f"{name}.md")
-    told = "print([told.text.split('code: ')[1].split(')')[0] for heard in script.heard for told in heard])"
-    assert run(f"{code}{SCRIPT}{RUNS[name]}{told}", tmp_path, **_path()) == "Done.\n['ok', 'replayed']\n"
+    monkeypatch.chdir(tmp_path)
+    page = ModuleType("page")  # where the functions of the page find their names
+    monkeypatch.setitem(sys.modules, "page", page)
+    exec(compile(f"{code}{SCRIPT}{RUNS[name]}", f"{name}.md", "exec"), vars(page))  # noqa: S102 - it is ours
+    assert capsys.readouterr().out == "Done.\n"
+    assert [told.text.split("code: ")[1].split(")")[0] for heard in page.script.heard for told in heard] == [
+        "ok",
+        "replayed",
+    ]
 
 
 def test_the_application_of_the_page_on_mcp(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from adapters.conformance.house import House
 from adapters.conformance.model import Model
 from adapters.conformance.scenarios import pays, turn
 from provider import Provider
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, capture_run_messages
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied, capture_run_messages
 from pydantic_ai.messages import ToolReturnPart
 
 from counterfoil.adapters.pydantic_ai import ExecutorToolset, RunStopped
@@ -48,6 +48,36 @@ def test_an_approval_that_is_given_twice_pays_once(house: House) -> None:
     assert "(code: ok)" in first
     assert "(code: replayed)" in second
     assert house.provider.count() == 1
+
+
+def test_an_approval_that_changes_or_denies(house: House) -> None:
+    """A person denies: nothing is sent. From the same messages a person approves another amount: that is paid. Then the
+    first amount is approved, too: a conflict, and nothing is sent for it."""
+
+    async def once() -> list[tuple[str, int]]:
+        found = []
+        async with house.async_executor() as executor:
+            toolsets = [ExecutorToolset(executor).approval_required()]
+            model = model_of(Model([turn(pays())]))
+            asked = await Agent(model, output_type=[str, DeferredToolRequests], toolsets=toolsets).run("Pay.")
+            assert isinstance(asked.output, DeferredToolRequests)
+            (call,) = asked.output.approvals
+            for said in (ToolDenied("no"), ToolApproved(override_args={"order": "A-1", "amount": 12}), True):
+                later = Model([])
+                agent: Agent[None, Any] = Agent(
+                    model_of(later), output_type=[str, DeferredToolRequests], toolsets=toolsets
+                )
+                given = DeferredToolResults(approvals={call.tool_call_id: said})
+                await agent.run(message_history=asked.all_messages(), deferred_tool_results=given)
+                found.append((later.heard[0][0].text, house.provider.count()))
+        return found
+
+    (denied, none), (paid, one), (conflict, still_one) = asyncio.run(once())
+    assert (none, one, still_one) == (0, 1, 1)
+    assert "code:" not in denied
+    assert "(code: ok)" in paid
+    assert "(code: key_conflict)" in conflict
+    assert [one["body"]["amount"] for one in house.provider.effects()] == [12]
 
 
 def test_a_run_that_stops_keeps_its_messages_and_stops_no_other(house: House) -> None:

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,40 +34,6 @@ def agent_of(executor: Any, model: Model, **more: Any) -> Any:
     from counterfoil.adapters.strands import ExecutorPlugin
 
     return agent_on(Scripted(model), plugins=[ExecutorPlugin(executor)], **more)
-
-
-async def in_session(folder: Path, provider: Provider, model: Model, later_s: float = 0.0) -> None:
-    """One run of an agent whose session and whose ledger are in a folder."""
-    from strands.session import FileSessionManager
-
-    house = House(f"sqlite:///{folder / 'ledger.db'}", provider, later_s=later_s)
-    session = FileSessionManager(session_id="trip-42", storage_dir=str(folder / "sessions"))
-    async with house.async_executor() as executor:
-        await agent_of(executor, model, session_manager=session).invoke_async("Pay order A-1.")
-
-
-def test_a_session_that_is_killed_goes_on(tmp_path: Path, provider: Provider) -> None:
-    """A SIGKILL while the provider works. The session tells the model that its call was interrupted, the model calls
-    again, and the payment is found, not made."""
-    provider.arm("ack_lost", mode="hold")
-    given = {"folder": str(tmp_path), "provider": provider.url}
-    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "adapters.test_strands", json.dumps(given)],
-        env=os.environ | {"PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
-    )
-    try:
-        provider.await_parked(timeout_s=60)
-    finally:
-        process.kill()
-        process.wait(60)
-    provider.release()
-    provider.quiesce()
-    model = Model([turn(pays())])
-    asyncio.run(in_session(tmp_path, provider, model, later_s=3600))
-    assert "(code: verified)" in model.heard[-1][0].text
-    assert provider.count() == 1
 
 
 def test_an_interrupt_that_is_answered_twice_pays_once(house: House) -> None:
@@ -211,8 +173,3 @@ def test_the_examples_of_the_adapter_run() -> None:
     failed, attempted = doctest.testmod(strands)
     assert failed == 0
     assert attempted > 0
-
-
-if __name__ == "__main__":  # the child that is killed
-    about = json.loads(sys.argv[1])
-    asyncio.run(in_session(Path(about["folder"]), Provider.at(about["provider"]), Model([turn(pays())])))

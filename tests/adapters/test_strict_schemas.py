@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from counterfoil import ALL_ARGUMENTS, Executor, tool
 from counterfoil.adapters import anthropic, openai
-from counterfoil.adapters.strict_schema import ANTHROPIC, OPENAI, strict, without_added_nulls
+from counterfoil.adapters.strict_schema import ANTHROPIC, OPENAI, exact, without_added_nulls
 
 
 class Line(BaseModel):
@@ -95,8 +95,7 @@ def test_what_is_strict(executor: Executor) -> None:
 
 def test_openai_requires_every_member_and_takes_null_for_what_may_be_left_out() -> None:
     """Nothing is open, everything is required, no default remains; what cannot be said strictly is said in words."""
-    schema = strict(order.arguments.schema(), OPENAI)
-    assert schema is not None
+    schema = exact(order.arguments.schema(), OPENAI)
     for node in nodes(schema):
         assert "default" not in node
         assert "maxLength" not in node
@@ -112,8 +111,7 @@ def test_openai_requires_every_member_and_takes_null_for_what_may_be_left_out() 
 
 def test_anthropic_leaves_optional_members_optional() -> None:
     """Nothing is open, what has a default is not required, and constraints become words."""
-    schema = strict(order.arguments.schema(), ANTHROPIC)
-    assert schema is not None
+    schema = exact(order.arguments.schema(), ANTHROPIC)
     assert schema["required"] == ["to", "lines"]
     assert all(node["additionalProperties"] is False for node in nodes(schema) if node.get("type") == "object")
     assert "exclusiveMinimum" not in json.dumps(

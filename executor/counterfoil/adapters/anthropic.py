@@ -18,23 +18,38 @@ from counterfoil.adapters.calls import (
     answered_async,
     member,
 )
-from counterfoil.adapters.strict_schema import ANTHROPIC, strict
+from counterfoil.adapters.strict_limits import Room
+from counterfoil.adapters.strict_schema import ANTHROPIC, LESS, exact_or_none
+from counterfoil.errors import UsageError
 from counterfoil.observe import Observation
 from counterfoil.runner.executor import Executor
 
 
-def tools(executor: AnyExecutor) -> list[dict[str, Any]]:
+def tools(executor: AnyExecutor, *, strict: bool | None = None) -> list[dict[str, Any]]:
     """The executor's tools for `client.messages.create(tools=…)`, strict where that can be said.
 
     Optional arguments stay optional; constraints that a strict schema does not take become words of the description. A
-    tool with a dict of free names, `Any`, a tuple or a type that contains itself is not strict. The API takes a limited
-    number of strict tools in one request: take `strict` out of those that need it least.
+    tool with a dict of free names, `Any`, a tuple or a type that contains itself is not strict. The API takes 20 strict
+    tools in one request, with 24 optional arguments and 16 unions in all: in the order of the executor's tools, one for
+    which there is no room left is not strict.
+
+    Args:
+        strict: None: where it can be said and there is room. True: refuse what is not strict. False: none of them.
+
+    Raises:
+        UsageError: with `strict=True`, a tool that cannot be strict; says where, and how to mend it.
     """
+    room = Room()
     made = []
     for one in executor.schemas():
-        exact = strict(one["parameters"], ANTHROPIC)
-        shown = {"name": one["name"], "description": one["description"], "input_schema": exact or one["parameters"]}
-        made.append(shown | ({"strict": True} if exact is not None else {}))
+        shown = {"name": one["name"], "description": one["description"]}
+        exact = None if strict is False else exact_or_none(one, ANTHROPIC, demanded=bool(strict))
+        if exact is not None and room.takes(exact):
+            made.append(shown | {"input_schema": exact, "strict": True})
+        elif strict:
+            raise UsageError(f"the tool {one['name']} is one too many: a request takes no more strict tools; {LESS}")
+        else:
+            made.append(shown | {"input_schema": one["parameters"]})
     return made
 
 

@@ -19,23 +19,29 @@ from counterfoil.adapters.calls import (
     answered_async,
     member,
 )
-from counterfoil.adapters.strict_schema import OPENAI, strict, without_added_nulls
+from counterfoil.adapters.strict_schema import OPENAI, exact_or_none, without_added_nulls
 from counterfoil.observe import Observation
 from counterfoil.runner.executor import Executor
 
 
-def tools(executor: AnyExecutor) -> list[dict[str, Any]]:
+def tools(executor: AnyExecutor, *, strict: bool | None = None) -> list[dict[str, Any]]:
     """The executor's tools for `client.responses.create(tools=…)`, strict where that can be said.
 
     In a strict schema every argument is required: one with a default may be null there, and a null that only this made
     possible is taken out again before the call. A tool with a dict of free names, `Any` or a tuple is not strict.
+
+    Args:
+        strict: None: where it can be said. True: refuse what cannot be strict. False: none of them.
+
+    Raises:
+        UsageError: with `strict=True`, a tool that cannot be strict; says where, and how to mend it.
     """
-    return [{"type": "function", **one} for one in _functions(executor)]
+    return [{"type": "function", **one} for one in _functions(executor, strict)]
 
 
-def chat_tools(executor: AnyExecutor) -> list[dict[str, Any]]:
+def chat_tools(executor: AnyExecutor, *, strict: bool | None = None) -> list[dict[str, Any]]:
     """The executor's tools for `client.chat.completions.create(tools=…)`; see `tools`."""
-    return [{"type": "function", "function": one} for one in _functions(executor)]
+    return [{"type": "function", "function": one} for one in _functions(executor, strict)]
 
 
 def answer(
@@ -86,9 +92,9 @@ async def answer_async(
 # ---------------------------------------------------------------- details
 
 
-def _functions(executor: AnyExecutor) -> Iterator[dict[str, Any]]:
+def _functions(executor: AnyExecutor, strict: bool | None) -> Iterator[dict[str, Any]]:
     for one in executor.schemas():
-        exact = strict(one["parameters"], OPENAI)
+        exact = None if strict is False else exact_or_none(one, OPENAI, demanded=bool(strict))
         yield {**one, "parameters": exact or one["parameters"], "strict": exact is not None}
 
 

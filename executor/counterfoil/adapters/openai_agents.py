@@ -21,7 +21,7 @@ from agents.result import RunResultBase
 from agents.tool_context import ToolContext
 
 from counterfoil.adapters.calls import AnyExecutor, Call, Place, observed_async
-from counterfoil.adapters.strict_schema import OPENAI, strict, without_added_nulls
+from counterfoil.adapters.strict_schema import OPENAI, exact_or_none, without_added_nulls
 
 
 def tools(executor: AnyExecutor, *, task: str | None = None) -> list[FunctionTool]:
@@ -82,7 +82,7 @@ class _Stop(str):
 
 
 def _tool(executor: AnyExecutor, schema: Mapping[str, Any], task: str | None) -> FunctionTool:
-    exact = strict(schema["parameters"], OPENAI)
+    exact = exact_or_none(schema, OPENAI)
     known = executor.tools.get(schema["name"])
 
     async def invoke(context: ToolContext[Any], arguments: str) -> str:

@@ -6,10 +6,12 @@ be said strictly at all. Nothing is lost by it: whatever the API lets through is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from counterfoil.adapters.strict_limits import beyond_openai
+from counterfoil.errors import UsageError
 from counterfoil.exact_json import Json, NotJson, read, write
 
 Schema = dict[str, Any]
@@ -19,6 +21,19 @@ _STRUCTURE: Final = frozenset(
     ("type", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "allOf", "$ref", "$defs")
 )
 _SILENT: Final = frozenset({"title", "discriminator", "description"})
+
+
+LESS: Final = "or leave strict= out"
+_KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_ANYTHING: Final = "can be anything; give it a type"
+_NO_SCALAR: Final = "lists values that are neither text nor numbers; use a model"
+
+
+class Unsayable(Exception):
+    """A schema that a dialect cannot say strictly. `place` is the member, "" for all of it; `why` says how to mend."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place} {why}" if place else f"an argument {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,7 @@ class Dialect:
         keeps: the constraints that it takes beside the structure.
         formats: the formats of text that it takes.
         items_min: the values of `minItems` that it takes; None: all.
+        beyond: what is too much in a schema, None where nothing is.
     """
 
     requires_all: bool
@@ -38,6 +54,7 @@ class Dialect:
     keeps: frozenset[str]
     formats: frozenset[str]
     items_min: frozenset[int] | None = None
+    beyond: Callable[[Schema], str | None] = lambda _: None
 
 
 OPENAI: Final = Dialect(
@@ -48,6 +65,7 @@ OPENAI: Final = Dialect(
          "minItems", "maxItems")
     ),
     formats=_FORMATS,
+    beyond=beyond_openai,
 )  # fmt: skip
 ANTHROPIC: Final = Dialect(
     requires_all=False,
@@ -58,26 +76,50 @@ ANTHROPIC: Final = Dialect(
 )
 
 
-def strict(schema: Schema, dialect: Dialect) -> Schema | None:
-    """The schema in the strict form; None where it cannot be said so: a dict with free names, `Any`, a tuple.
+def exact_or_none(tool: Mapping[str, Any], dialect: Dialect, *, demanded: bool = False) -> Schema | None:
+    """The strict schema of a tool's parameters, None where it cannot be said.
+
+    Args:
+        tool: name and parameters, as `executor.schemas()` has them.
+        demanded: it has to be strict.
+
+    Raises:
+        UsageError: it is demanded, and cannot be said.
 
     Example:
         >>> of_dict = {"type": "object", "properties": {"tags": {"type": "object", "additionalProperties": True}}}
-        >>> strict(of_dict, OPENAI) is None
+        >>> exact_or_none({"name": "label", "parameters": of_dict}, OPENAI) is None
         True
-        >>> strict({"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}, OPENAI)["required"]
+    """
+    try:
+        return exact(tool["parameters"], dialect)
+    except Unsayable as problem:
+        if demanded:
+            raise UsageError(f"the tool {tool['name']} cannot have a strict schema: {problem}; {LESS}") from None
+        return None
+
+
+def exact(schema: Schema, dialect: Dialect) -> Schema:
+    """The schema in the strict form.
+
+    Raises:
+        Unsayable: it cannot be said so, as a dict with free names, `Any` or a tuple; says where, and what to do.
+
+    Example:
+        >>> exact({"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}, OPENAI)["required"]
         ['n']
     """
     if not dialect.recursion and _is_recursive(schema):
-        return None
-    try:
-        return _strict(schema, dialect, schema)
-    except _Unsayable:
-        return None
+        raise Unsayable("", "contains itself; give the depth that is meant types of their own")
+    made = _strict(schema, dialect, schema, "")
+    beyond = dialect.beyond(made)
+    if beyond is not None:
+        raise Unsayable("", beyond)
+    return made
 
 
 def without_added_nulls(arguments: str | bytes | Mapping[str, Any], schema: Schema) -> str | bytes | Mapping[str, Any]:
-    """The arguments without the nulls by which a model leaves a member out that `strict` had to make required.
+    """The arguments without the nulls by which a model leaves a member out that `exact` had to make required.
 
     A null that the schema itself permits stays. JSON text comes back as text with every number as it was written; what
     is no JSON comes back as it is, for the executor to say so.
@@ -98,17 +140,17 @@ def without_added_nulls(arguments: str | bytes | Mapping[str, Any], schema: Sche
 # ---------------------------------------------------------------- to the API
 
 
-class _Unsayable(Exception):
-    """The dialect cannot say this."""
-
-
-def _strict(schema: Any, dialect: Dialect, root: Schema) -> Schema:
-    if not isinstance(schema, dict) or schema.get("prefixItems") or schema.get("patternProperties"):
-        raise _Unsayable
-    made = _shape(schema, dialect, root)
+def _strict(schema: Any, dialect: Dialect, root: Schema, place: str) -> Schema:
+    if not isinstance(schema, dict):
+        raise Unsayable(place, _ANYTHING)
+    if schema.get("prefixItems"):
+        raise Unsayable(place, "is a tuple; use a model with a name for each part")
+    made = _shape(schema, dialect, root, place)
     notes = []
     for word, content in schema.items():
-        if _is_kept(word, content, dialect):
+        if word in ("enum", "const") and "type" not in schema:
+            continue  # stands in the shape already
+        if _is_kept(word, content, dialect, place):
             made[word] = content
         elif word not in _STRUCTURE | _SILENT:
             notes.append(f"{word}: {content}")
@@ -116,42 +158,57 @@ def _strict(schema: Any, dialect: Dialect, root: Schema) -> Schema:
     if said:
         made["description"] = said
     if "$defs" in schema:
-        made["$defs"] = {name: _strict(inside, dialect, root) for name, inside in schema["$defs"].items()}
+        made["$defs"] = {name: _strict(inside, dialect, root, name) for name, inside in schema["$defs"].items()}
     return made
 
 
-def _shape(schema: Schema, dialect: Dialect, root: Schema) -> Schema:
+def _shape(schema: Schema, dialect: Dialect, root: Schema, place: str) -> Schema:
     """The structure of one node, without its constraints and words."""
     choices = schema.get("anyOf", schema.get("oneOf"))
     together = schema.get("allOf")
     if "$ref" in schema:
         return {"anyOf": [{"$ref": schema["$ref"]}]} if len(schema) > 1 else {"$ref": schema["$ref"]}
     if choices is not None:
-        return {"anyOf": [_strict(one, dialect, root) for one in choices]}
+        return {"anyOf": [_strict(one, dialect, root, place) for one in choices]}
     if together is not None:
         if len(together) != 1:
-            raise _Unsayable
-        return {"anyOf": [_strict(together[0], dialect, root)]}
+            raise Unsayable(place, "has to fit several schemas at once; use one model")
+        return {"anyOf": [_strict(together[0], dialect, root, place)]}
     match schema.get("type"):
         case "object":
-            return _object(schema, dialect, root)
+            return _object(schema, dialect, root, place)
         case "array":
-            return {"type": "array", "items": _strict(schema.get("items"), dialect, root)}
-        case str() | list() as kind:
+            return {"type": "array", "items": _strict(schema.get("items"), dialect, root, f"{place}[]")}
+        case str() as kind:
             return {"type": kind}
+        case list() as kinds:
+            return {"anyOf": [_strict({**schema, "type": kind}, dialect, root, place) for kind in kinds]}
         case _ if "enum" in schema or "const" in schema:
-            return {}
-    raise _Unsayable
+            return _listed(schema, place)
+    raise Unsayable(place, _ANYTHING)
 
 
-def _object(schema: Schema, dialect: Dialect, root: Schema) -> Schema:
+def _listed(schema: Schema, place: str) -> Schema:
+    """Values that are listed, without a type: each kind of them gets its own, because an API wants one everywhere."""
+    kinds: dict[str, list[Any]] = {}
+    for value in schema.get("enum", [schema.get("const")]):
+        kind = _KINDS.get(type(value))
+        if kind is None:
+            raise Unsayable(place, _NO_SCALAR)
+        kinds.setdefault(kind, []).append(value)
+    made = [{"type": kind} if kind == "null" else {"type": kind, "enum": values} for kind, values in kinds.items()]
+    return made[0] if len(made) == 1 else {"anyOf": made}
+
+
+def _object(schema: Schema, dialect: Dialect, root: Schema, place: str) -> Schema:
     members = schema.get("properties")
-    if schema.get("additionalProperties") not in (None, False) or (members is None and "properties" not in schema):
-        raise _Unsayable
+    free = schema.get("additionalProperties") not in (None, False) or schema.get("patternProperties")
+    if free or (members is None and "properties" not in schema):
+        raise Unsayable(place, "takes members of any name; use a model, or a list of models with a name and a value")
     required = list(schema.get("required", ()))
     made: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
     for name, inside in (members or {}).items():
-        shown = _strict(inside, dialect, root)
+        shown = _strict(inside, dialect, root, f"{place}.{name}" if place else name)
         if dialect.requires_all and name not in required and not _takes_null(inside, root):
             shown = _or_null(shown)
         made["properties"][name] = shown
@@ -168,7 +225,7 @@ def _or_null(shown: Schema) -> Schema:
     return {"anyOf": [shown, {"type": "null"}], "description": f"{words} {note}".strip()}
 
 
-def _is_kept(word: str, content: Any, dialect: Dialect) -> bool:
+def _is_kept(word: str, content: Any, dialect: Dialect, place: str) -> bool:
     if word == "format":
         return content in dialect.formats
     if word not in dialect.keeps:
@@ -178,7 +235,7 @@ def _is_kept(word: str, content: Any, dialect: Dialect) -> bool:
     if word in ("enum", "const"):
         values = content if word == "enum" else [content]
         if any(isinstance(value, dict | list) for value in values):
-            raise _Unsayable
+            raise Unsayable(place, _NO_SCALAR)
     return not (word == "pattern" and "(?" in str(content))
 
 

@@ -2,23 +2,30 @@
 
 To add an adapter: write `drivers/NAME.py` with a `Driver`, and name it in `drivers/__init__.py`. Nothing else knows
 any framework. A driver puts the model's results into `Told`s from what the framework is about to send to the model,
-not from what the adapter returned, and has the framework's own retries switched on.
+not from what the adapter returned, and has the framework's own retries switched on. What the framework keeps of a
+conversation to go on after a crash (checkpoints, sessions, messages) is switched on too, in files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from adapters.conformance.house import House, Pay
-from adapters.conformance.model import Call, Model
+from adapters.conformance.model import Model, Told
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a conversation ended: by the model's last word, or stopped by the code of an observation."""
+    """How a conversation ended: by the model's last word, or stopped by the code of an observation.
+
+    `told`: where it was stopped, the results of its last round, as they stand in the conversation for whoever goes on.
+    """
 
     stop: str | None = None
+    told: tuple[Told, ...] = ()
 
 
 class Driver(Protocol):
@@ -34,15 +41,17 @@ class Driver(Protocol):
     flags_errors: bool
     cancellable: bool
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
         """Go on until the model ends or the run stops. The tools are `house.executor()`'s or its asynchronous twin's.
 
-        `pending`: the framework takes the conversation up again from what was stored, where the model had made these
-        calls and no result was stored.
+        `store`: an empty folder for what the framework keeps. `resumes`: there was a conversation with that folder,
+        which was interrupted; the framework takes it up again from what is there, and from nothing else.
         """
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> Any:
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> Any:
         """The same conversation with `pay(order, amount, note)` as the framework's own kind of tool, as its manual has
         it. What it raises ends the conversation."""
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        """The framework's own kind of tool, made of a function or a coroutine function; the function where it has
+        none."""

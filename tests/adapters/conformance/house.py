@@ -5,6 +5,7 @@ Owns the tool `create_payment` in both forms: declared for Counterfoil, and bare
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -27,12 +28,15 @@ from counterfoil import (
     Rejected,
     SystemClock,
     Tool,
+    current_effect,
     tool,
 )
+from counterfoil.adapters import guard
 
 Pay: TypeAlias = Callable[..., dict[str, str]]
 
 TASK: Final = "trip-42"
+POLICY: Final = Policy(timeout_s=30, grace_s=60, patience_s=10)
 
 
 class ProviderError(Exception):
@@ -41,12 +45,16 @@ class ProviderError(Exception):
 
 @dataclass
 class House:
-    """One place. `later_s` sets the clock on, as when a process starts again; `real_time`: the clock is not set."""
+    """One place. `later_s` sets the clock on, as when a process starts again; `real_time`: the clock is not set.
+
+    `existing`: a framework's own tool, guarded in place of the declared one.
+    """
 
     ledger: str
     provider: Provider
     later_s: float = 0.0
     real_time: bool = False
+    existing: Any = None
 
     def __post_init__(self) -> None:
         self._manual = ManualClock()
@@ -69,8 +77,12 @@ class House:
     def payment(self) -> Tool[..., Any]:
         """`create_payment(order, amount, note)` for Counterfoil: one POST, and a look by the effect's id."""
         provider = self.provider
+        if self.existing is not None:
+            return guard(
+                self.existing, key=("order",), policy=POLICY, postcondition=lambda effect: find(provider, effect)
+            )
 
-        @tool(key=("order",), sends="once", policy=Policy(timeout_s=30, grace_s=60, patience_s=10))
+        @tool(key=("order",), sends="once", policy=POLICY)
         def create_payment(
             effect: Effect, order: str, amount: int, note: Annotated[str, Content] = ""
         ) -> dict[str, str]:
@@ -95,6 +107,22 @@ class House:
             return {"payment": _id(_post(provider, order, order, amount, note))}
 
         return create_payment
+
+    def knowing(self, *, awaited: bool) -> Callable[..., Any]:
+        """The same function as one that is there already, and knows Counterfoil only where it sends."""
+        provider = self.provider
+
+        def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:
+            """Pay one order. Use it when the customer has confirmed the amount."""
+            return {"payment": _id(_post(provider, current_effect().id, order, amount, note))}
+
+        async def create_payment_async(order: str, amount: int, note: str = "") -> dict[str, str]:
+            """Pay one order. Use it when the customer has confirmed the amount."""
+            answer = await asyncio.to_thread(_post, provider, current_effect().id, order, amount, note)
+            return {"payment": _id(answer)}
+
+        create_payment_async.__name__ = create_payment.__name__
+        return create_payment_async if awaited else create_payment
 
     def give(self, budget: Budget) -> None:
         """The task of the conversation gets a budget."""

@@ -1,8 +1,9 @@
 """The scenarios: what the world does, what the model says, and what must come of it. They know no framework.
 
-`heard` is the exact text of each result, round by round, as it must reach the model; the effect's id and the seconds
-until the next look stand in it as EFFECT and N. Results of one round are compared without their order where the calls
-are the same. `effects` are counted at the provider once nothing is under way.
+`heard` is the exact text of each result, round by round, as it must reach the model; where the run is stopped the last
+round is what stands in the conversation for whoever goes on. The effect's id and the seconds until the next look stand
+in it as EFFECT and N. Results of one round are compared without their order. `effects` are counted at the provider once
+nothing is under way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Heard = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One scenario. `sends` are the requests for an effect that arrive; `says` is its line in the table.
+    """One scenario. `sends` are the requests for an effect that arrive; `says` is its line in the table; `or_heard` is
+    what may be heard instead, where calls of one round race.
 
     `real_time`: on a real clock, because sleeping moves the one that is set, past the end of what is waited for.
     """
@@ -31,6 +33,7 @@ class Scenario:
     says: str
     turns: tuple[Turn, ...]
     heard: Heard
+    or_heard: Heard | None = None
     effects: int
     sends: int
     faults: Callable[[Provider], None] = lambda _: None
@@ -98,6 +101,21 @@ CONFLICT: Final = (
     'Rejected arguments: {"order":"A-1","amount":12}\n'
     "Next action: Use another order only if a separate one is really wanted."
 )
+BUDGET: Final = (
+    "create_payment had no effect (code: budget_exhausted).\n"
+    "Reason: The 1 calls of this task are used up; nothing was sent.\n"
+    "Next action: Stop and report this to a person; do not call create_payment again."
+)
+
+
+def forbidden(order: str) -> str:
+    """What is told of a payment that the provider forbids."""
+    return (
+        "create_payment had no effect (code: forbidden).\n"
+        "Reason: the account may not pay.\n"
+        f'Rejected arguments: {{"order":"{order}","amount":10}}\n'
+        "Next action: Stop and report this to a person; do not call create_payment again."
+    )
 
 
 def _lost(provider: Provider) -> None:
@@ -157,7 +175,7 @@ SCENARIOS: Final = (
         name="forbidden-stops",
         says="the provider forbids it, and the model goes on",
         turns=(turn(pays()), turn(pays("A-2"))),
-        heard=(),
+        heard=((forbidden("A-1"),),),
         effects=0,
         sends=1,
         stop="forbidden",
@@ -167,7 +185,8 @@ SCENARIOS: Final = (
         name="one-of-two-forbidden",
         says="of two calls of one turn the provider forbids one",
         turns=(turn(pays(), pays("A-2")),),
-        heard=(),
+        heard=((forbidden("A-1"), OK),),
+        or_heard=((OK, forbidden("A-2")),),
         effects=1,
         sends=2,
         stop="forbidden",
@@ -241,7 +260,7 @@ SCENARIOS: Final = (
         name="budget-stop",
         says="the task has a budget of one call, and the model asks for two payments",
         turns=(turn(pays()), turn(pays("A-2"))),
-        heard=((OK,),),
+        heard=((OK,), (BUDGET,)),
         effects=1,
         sends=1,
         stop="budget_exhausted",

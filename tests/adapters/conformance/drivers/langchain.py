@@ -1,12 +1,14 @@
 """LangChain and LangGraph: an agent with middleware, awaited, and a graph of one's own around a `ToolNode`, invoked.
 
-The framework's retries of tools and of nodes are on, and its checkpoints: what was interrupted goes on from one.
+The framework's retries of tools and of nodes are on, and its checkpoints, in a file: what was interrupted goes on from
+the last one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from adapters.conformance.driver import Ended
@@ -20,6 +22,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
@@ -38,24 +42,24 @@ class LangChain:
     flags_errors = True
     cancellable = True
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
-        async with house.async_executor() as executor:
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
+        async with house.async_executor() as executor, AsyncSqliteSaver.from_conn_string(_file(store)) as saver:
             middleware = [_retries(), ExecutorMiddleware(executor)]
-            agent = create_agent(Scripted(script=model), middleware=middleware, checkpointer=InMemorySaver())
-            return Ended(stopped(await _awaited(agent, task, pending)))
+            agent = create_agent(Scripted(script=model), middleware=middleware, checkpointer=saver)
+            return _ended(await agent.ainvoke(_asked(resumes), _of(task), durability="sync"))
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> None:
         @tool
         async def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:
             """Pay one order. Use it when the customer has confirmed the amount."""
             return await asyncio.to_thread(pay, order, amount, note)
 
-        agent = create_agent(
-            Scripted(script=model), [create_payment], middleware=[_retries()], checkpointer=InMemorySaver()
-        )
-        await _awaited(agent, "stock", pending)
+        async with AsyncSqliteSaver.from_conn_string(_file(store)) as saver:
+            agent = create_agent(Scripted(script=model), [create_payment], middleware=[_retries()], checkpointer=saver)
+            await agent.ainvoke(_asked(resumes), _of("stock"), durability="sync")
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return tool(function)
 
 
 class LangGraph:
@@ -65,24 +69,28 @@ class LangGraph:
     flags_errors = True
     cancellable = False
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
-        return await asyncio.to_thread(self._converse, house, model, task, pending)
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
+        return await asyncio.to_thread(self._converse, house, model, task, store, resumes)
 
-    def _converse(self, house: House, model: Model, task: str, pending: tuple[Call, ...] | None) -> Ended:
-        with house.executor() as executor:
+    def _converse(self, house: House, model: Model, task: str, store: Path, resumes: bool) -> Ended:
+        with house.executor() as executor, SqliteSaver.from_conn_string(_file(store)) as saver:
             node = ToolNode(tools(executor), wrap_tool_call=ExecutorMiddleware(executor).wrap_tool_call)
-            return Ended(stopped(_invoked(graph(model, node), task, pending)))
+            return _ended(graph(model, node, saver).invoke(_asked(resumes), _of(task), durability="sync"))
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> None:
         @tool
         def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:
             """Pay one order. Use it when the customer has confirmed the amount."""
             return pay(order, amount, note)
 
-        node = ToolNode([create_payment])
-        await asyncio.to_thread(_invoked, graph(model, node), "stock", pending)
+        def invoked() -> None:
+            with SqliteSaver.from_conn_string(_file(store)) as saver:
+                graph(model, ToolNode([create_payment]), saver).invoke(_asked(resumes), _of("stock"), durability="sync")
+
+        await asyncio.to_thread(invoked)
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return tool(function)
 
 
 class Scripted(BaseChatModel):
@@ -112,7 +120,7 @@ def _told(messages: list[BaseMessage]) -> list[Told]:
     told: list[Told] = []
     for one in messages:
         if isinstance(one, ToolMessage):
-            told.append(Told(str(one.content), one.status == "error"))
+            told.append(Told(one.tool_call_id, str(one.content), one.status == "error"))
         else:
             told.clear()
     return told
@@ -141,13 +149,15 @@ def _of(thread: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread}}
 
 
-async def _awaited(agent: Any, thread: str, pending: tuple[Call, ...] | None) -> Any:
-    if pending is not None:
-        await agent.aupdate_state(_of(thread), {"messages": [ASK, said(pending)]}, as_node="model")
-    return await agent.ainvoke({"messages": [ASK]} if pending is None else None, _of(thread), durability="sync")
+def _asked(resumes: bool) -> Any:
+    """Nothing new is said where a thread goes on from its checkpoint."""
+    return None if resumes else {"messages": [ASK]}
 
 
-def _invoked(agent: Any, thread: str, pending: tuple[Call, ...] | None) -> Any:
-    if pending is not None:
-        agent.update_state(_of(thread), {"messages": [ASK, said(pending)]}, as_node="model")
-    return agent.invoke({"messages": [ASK]} if pending is None else None, _of(thread), durability="sync")
+def _ended(state: Any) -> Ended:
+    stop = stopped(state)
+    return Ended(stop, tuple(_told(state["messages"])) if stop else ())
+
+
+def _file(store: Path) -> str:
+    return str(store / "checkpoints.db")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openai as sdk
 from adapters.conformance.driver import Ended
+from adapters.conformance.drivers.kept import keep, kept
 from adapters.conformance.drivers.wire import Wire
 from adapters.conformance.house import House, Pay
 from adapters.conformance.model import Call, Model, Told
@@ -24,26 +27,27 @@ class OpenAI:
     flags_errors = False
     cancellable = True
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
-        said = [ASK, *map(_item, pending or ())]
-        response: Any = {"output": said[1:]}
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
+        said = kept(store) if resumes else [ASK]
+        response: Any = {"output": _calls_at_the_end(said)}
         async with house.async_executor() as executor, Wire(model, told_items, as_response).asynchronous() as http:
             client = sdk.AsyncOpenAI(api_key="stub", http_client=http)
             for turn in range(1, 20):
-                if turn > 1 or pending is None:
+                if turn > 1 or not resumes:
                     response = await client.responses.create(model="stub", input=said, tools=openai.tools(executor))  # type: ignore[arg-type]
                     said += [one.model_dump(exclude_none=True) for one in response.output]
+                    keep(store, said)
                 answers = await openai.answer_async(executor, response, task=task, turn=turn)
                 said += answers.messages
-                if answers.stop or not answers.messages:
-                    return Ended(answers.stop)
+                if answers.stop:
+                    return Ended(answers.stop, tuple(told_items({"input": said})))
+                if not answers.messages:
+                    return Ended()
         raise AssertionError("the conversation does not end")
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
-        said = [ASK, *map(_item, pending or ())]
-        calls: list[Any] = said[1:]
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> None:
+        said = kept(store) if resumes else [ASK]
+        calls = _calls_at_the_end(said)
         async with Wire(model, told_items, as_response).asynchronous() as http:
             client = sdk.AsyncOpenAI(api_key="stub", http_client=http)
             while True:
@@ -52,9 +56,13 @@ class OpenAI:
                     said.append({"type": "function_call_output", "call_id": one["call_id"], "output": result})
                 response = await client.responses.create(model="stub", input=said)  # type: ignore[arg-type]
                 said += [one.model_dump(exclude_none=True) for one in response.output]
-                calls = [one for one in said[-len(response.output) :] if one.get("type") == "function_call"]
+                keep(store, said)
+                calls = _calls_at_the_end(said)
                 if not calls:
                     return
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function
 
 
 class OpenAIChat:
@@ -64,18 +72,16 @@ class OpenAIChat:
     flags_errors = False
     cancellable = False
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
-        return await asyncio.to_thread(self._converse, house, model, task, pending)
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
+        return await asyncio.to_thread(self._converse, house, model, task, store, resumes)
 
-    def _converse(self, house: House, model: Model, task: str, pending: tuple[Call, ...] | None) -> Ended:
-        said = [ASK, *([] if pending is None else [_message(pending)])]
+    def _converse(self, house: House, model: Model, task: str, store: Path, resumes: bool) -> Ended:
+        said = kept(store) if resumes else [ASK]
         message: Any = said[-1]
         with house.executor() as executor, Wire(model, told_messages, as_completion).blocking() as http:
             client = sdk.OpenAI(api_key="stub", http_client=http)
             for turn in range(1, 20):
-                if turn > 1 or pending is None:
+                if turn > 1 or not resumes:
                     completion = client.chat.completions.create(
                         model="stub",
                         messages=said,  # type: ignore[arg-type]
@@ -83,17 +89,20 @@ class OpenAIChat:
                     )
                     message = completion.choices[0].message
                     said.append(message.model_dump(exclude_none=True))
+                    keep(store, said)
                 answers = openai.answer(executor, message, task=task, turn=turn)
                 said += answers.messages
-                if answers.stop or not answers.messages:
-                    return Ended(answers.stop)
+                if answers.stop:
+                    return Ended(answers.stop, tuple(told_messages({"messages": said})))
+                if not answers.messages:
+                    return Ended()
         raise AssertionError("the conversation does not end")
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
-        await asyncio.to_thread(self._stock, pay, model, pending)
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> None:
+        await asyncio.to_thread(self._stock, pay, model, store, resumes)
 
-    def _stock(self, pay: Pay, model: Model, pending: tuple[Call, ...] | None) -> None:
-        said = [ASK, *([] if pending is None else [_message(pending)])]
+    def _stock(self, pay: Pay, model: Model, store: Path, resumes: bool) -> None:
+        said = kept(store) if resumes else [ASK]
         with Wire(model, told_messages, as_completion).blocking() as http:
             client = sdk.OpenAI(api_key="stub", http_client=http)
             while True:
@@ -102,8 +111,12 @@ class OpenAIChat:
                     said.append({"role": "tool", "tool_call_id": one["id"], "content": result})
                 completion = client.chat.completions.create(model="stub", messages=said)  # type: ignore[arg-type]
                 said.append(completion.choices[0].message.model_dump(exclude_none=True))
+                keep(store, said)
                 if not said[-1].get("tool_calls"):
                     return
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return function
 
 
 def _result(pay: Pay, arguments: str) -> str:
@@ -121,10 +134,18 @@ def told_items(request: dict[str, Any]) -> list[Told]:
     told: list[Told] = []
     for one in request["input"]:
         if one.get("type") == "function_call_output":
-            told.append(Told(one["output"]))
+            told.append(Told(one["call_id"], one["output"]))
         else:
             told.clear()
     return told
+
+
+def _calls_at_the_end(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The calls that have no result yet."""
+    calls: list[dict[str, Any]] = []
+    for one in said:
+        calls = [*calls, one] if one.get("type") == "function_call" else []
+    return calls
 
 
 def _item(call: Call) -> dict[str, Any]:
@@ -163,7 +184,7 @@ def told_messages(request: dict[str, Any]) -> list[Told]:
     told: list[Told] = []
     for one in request["messages"]:
         if one["role"] == "tool":
-            told.append(Told(one["content"]))
+            told.append(Told(one["tool_call_id"], one["content"]))
         else:
             told.clear()
     return told

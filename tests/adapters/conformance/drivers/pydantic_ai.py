@@ -1,23 +1,27 @@
-"""Pydantic AI: an agent with a function for its model. Its retries of tools are on, and its resuming from messages."""
+"""Pydantic AI: an agent with a function for its model. Its retries of tools are on.
+
+The messages are kept as JSON after each step of the run, and a run that was interrupted is taken up from them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from adapters.conformance.driver import Ended
 from adapters.conformance.house import House, Pay
 from adapters.conformance.model import Call, Model, Told
-from pydantic_ai import Agent, ModelRetry
+from pydantic_ai import Agent, ModelRetry, Tool, capture_run_messages
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
+    ModelMessagesTypeAdapter,
     ModelResponse,
     RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -33,18 +37,17 @@ class PydanticAI:
     flags_errors = True
     cancellable = True
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
         async with house.async_executor() as executor:
             agent = Agent(model_of(model), toolsets=[ExecutorToolset(executor)], retries=RETRIES)
-            try:
-                await _run(agent, pending, conversation_id=task)
-            except RunStopped as stopped:
-                return Ended(stopped.observation.stop)
+            with capture_run_messages() as messages:
+                try:
+                    await _run(agent, store, resumes, conversation_id=task)
+                except RunStopped as stopped:
+                    return Ended(stopped.observation.stop, tuple(_told(messages)))
         return Ended()
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> None:
         agent = Agent(model_of(model), retries=RETRIES)
 
         @agent.tool_plain
@@ -55,18 +58,18 @@ class PydanticAI:
             except Exception as problem:
                 raise ModelRetry(f"the payment failed: {problem}") from problem
 
-        await _run(agent, pending)
+        await _run(agent, store, resumes)
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return Tool(function)
 
 
-async def _run(agent: Agent[None, str], pending: tuple[Call, ...] | None, **more: Any) -> None:
-    if pending is None:
-        await agent.run("Pay order A-1.", **more)
-        return
-    history: list[ModelMessage] = [
-        ModelRequest(parts=[UserPromptPart("Pay order A-1.")]),
-        ModelResponse(parts=_parts(pending)),
-    ]
-    await agent.run(message_history=history, **more)
+async def _run(agent: Agent[None, str], store: Path, resumes: bool, **more: Any) -> None:
+    file = store / "messages.json"
+    history = ModelMessagesTypeAdapter.validate_json(file.read_bytes()) if resumes else None
+    async with agent.iter(None if resumes else "Pay order A-1.", message_history=history, **more) as run:
+        async for _ in run:
+            file.write_bytes(ModelMessagesTypeAdapter.dump_json(run.all_messages()))
 
 
 def model_of(model: Model) -> FunctionModel:
@@ -87,7 +90,8 @@ def _told(messages: list[ModelMessage]) -> list[Told]:
         if isinstance(part, ToolReturnPart):
             # "retried" asks the model for another try: no text of the suite begins so.
             asks = "" if part.outcome in ("success", "failed") else f"{part.outcome}: "
-            told.append(Told(asks + part.model_response_str(wrap_if_error=False), part.outcome != "success"))
+            text = asks + part.model_response_str(wrap_if_error=False)
+            told.append(Told(part.tool_call_id, text, part.outcome != "success"))
         elif isinstance(part, RetryPromptPart):
-            told.append(Told(part.model_response(), True))
+            told.append(Told(part.tool_call_id, part.model_response(), True))
     return told

@@ -1,11 +1,15 @@
-"""Strands: an agent with a scripted model. Its model retries are on, and a hook that has each failed tool run again."""
+"""Strands: an agent with a scripted model. Its model retries are on, and a hook that has each failed tool run again.
+
+Sessions are on, in files: one that was interrupted tells the model that its tool was, and the model calls again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from adapters.conformance.driver import Ended
 from adapters.conformance.house import House, Pay
@@ -14,9 +18,13 @@ from strands import Agent, tool
 from strands.event_loop._retry import ModelRetryStrategy
 from strands.hooks import AfterToolCallEvent
 from strands.models import Model as StrandsModel
+from strands.session import FileSessionManager
 from strands.types.exceptions import ModelThrottledException
 
 from counterfoil.adapters.strands import ExecutorPlugin, stopped
+
+INTERRUPTED: Final = "Tool was interrupted."
+"""What a session says in place of a result that it has not: no tool said it."""
 
 
 class Strands:
@@ -26,20 +34,32 @@ class Strands:
     flags_errors = True
     cancellable = True
 
-    async def converse(
-        self, house: House, model: Model, *, task: str, pending: tuple[Call, ...] | None = None
-    ) -> Ended:
+    async def converse(self, house: House, model: Model, *, task: str, store: Path, resumes: bool = False) -> Ended:
         async with house.async_executor() as executor:
-            agent = agent_on(Scripted(model, pending), plugins=[ExecutorPlugin(executor, task=task)])
-            return Ended(stopped(await agent.invoke_async("Pay order A-1.")))
+            agent = agent_on(Scripted(model), plugins=[ExecutorPlugin(executor)], session_manager=_session(task, store))
+            stop = stopped(await agent.invoke_async(_asked(resumes)))
+            # The last message is the framework's own word that the turn has ended.
+            return Ended(stop, tuple(_told(agent.messages[-2])) if stop else ())
 
-    async def stock(self, pay: Pay, model: Model, *, pending: tuple[Call, ...] | None = None) -> None:
+    async def stock(self, pay: Pay, model: Model, *, store: Path, resumes: bool = False) -> None:
         @tool
         async def create_payment(order: str, amount: int, note: str = "") -> dict[str, str]:
             """Pay one order. Use it when the customer has confirmed the amount."""
             return await asyncio.to_thread(pay, order, amount, note)
 
-        await agent_on(Scripted(model, pending), tools=[create_payment]).invoke_async("Pay order A-1.")
+        agent = agent_on(Scripted(model), tools=[create_payment], session_manager=_session("stock", store))
+        await agent.invoke_async(_asked(resumes))
+
+    def existing(self, function: Callable[..., Any]) -> Any:
+        return tool(function)
+
+
+def _session(task: str, store: Path) -> FileSessionManager:
+    return FileSessionManager(session_id=task, storage_dir=str(store))
+
+
+def _asked(resumes: bool) -> str:
+    return "Go on." if resumes else "Pay order A-1."
 
 
 def agent_on(model: Scripted, **more: Any) -> Agent:
@@ -58,14 +78,10 @@ def agent_on(model: Scripted, **more: Any) -> Agent:
 
 
 class Scripted(StrandsModel):
-    """The model of the suite. Every second request to it fails as an overloaded one does.
+    """The model of the suite. Every second request to it fails as an overloaded one does."""
 
-    `first`: calls that the model makes at once, in place of its next turn.
-    """
-
-    def __init__(self, script: Model, first: tuple[Call, ...] | None = None) -> None:
+    def __init__(self, script: Model) -> None:
         self._script = script
-        self._first = first
         self._fails = True
 
     def update_config(self, **_: Any) -> None:
@@ -85,14 +101,17 @@ class Scripted(StrandsModel):
             self._fails = False
             raise ModelThrottledException("overloaded")
         self._fails = True
-        calls, self._first = self._first, None
-        for one in _response(calls or self._script.reply(_told(messages[-1]))):
+        for one in _response(self._script.reply(_told(messages[-1]))):
             yield one
 
 
 def _told(message: Any) -> list[Told]:
     results = [block["toolResult"] for block in message["content"] if "toolResult" in block]
-    return [Told("".join(part["text"] for part in one["content"]), one["status"] == "error") for one in results]
+    told = [
+        Told(one["toolUseId"], "".join(part["text"] for part in one["content"]), one["status"] == "error")
+        for one in results
+    ]
+    return [one for one in told if one.text != INTERRUPTED]
 
 
 def _response(calls: Sequence[Call]) -> list[dict[str, Any]]:

@@ -14,22 +14,17 @@ from adapters.conformance.model import Call, Model, Told
 
 
 class Wire:
-    """`told_of` finds the results in a request, `said` puts calls into the API's form of a response.
-
-    `first`: calls that the model makes at once, in place of its next turn.
-    """
+    """`told_of` finds the results in a request, `said` puts calls into the API's form of a response."""
 
     def __init__(
         self,
         model: Model,
         told_of: Callable[[dict[str, Any]], Sequence[Told]],
         said: Callable[[tuple[Call, ...]], dict[str, Any]],
-        first: tuple[Call, ...] | None = None,
     ) -> None:
         self._model = model
         self._told_of = told_of
         self._said = said
-        self._first = first
         self._fails = True
 
     def blocking(self) -> httpx2.Client:
@@ -46,5 +41,4 @@ class Wire:
             return httpx2.Response(500, headers={"retry-after-ms": "1"}, json={"error": {"message": "overloaded"}})
         self._fails = True
         told = self._told_of(json.loads(request.content))
-        calls, self._first = self._first, None
-        return httpx2.Response(200, json=self._said(calls or self._model.reply(told)))
+        return httpx2.Response(200, json=self._said(self._model.reply(told)))
