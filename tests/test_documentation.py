@@ -103,7 +103,8 @@ def test_keys_and_secrets_go_as_the_pages_say(tmp_path: Path, name: str) -> None
     """Run as one program, the blocks of each page print what the page says that they print."""
     page = ROOT / "docs" / "how-to" / f"{name}.md"
     said = re.findall(r"^```text\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-    assert run("\n".join(python_blocks(page)), tmp_path) == "".join(said)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    assert run("\n".join(python_blocks(page)), tmp_path, PATH=path, PYTHONUNBUFFERED="1") == "".join(said)
 
 
 def test_the_page_on_one_transaction_goes_as_it_says(tmp_path: Path) -> None:

@@ -257,6 +257,7 @@ class Row:
     retention_us: int | None = None
     pruned_at: int | None = None
     sealed_version: int = 0
+    data_key: str | None = None
     cost_unit: str | None = None
     cost_amount: int = 0
     cost_held: int = 0

@@ -23,5 +23,6 @@ def twins() -> None:
         sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
         sa.Column("key", sa.LargeBinary(32), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("until", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "fingerprint", "key", name=op.f("pk_twins")),
     )

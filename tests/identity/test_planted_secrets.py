@@ -6,25 +6,30 @@ import base64
 import contextlib
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from adapters.conftest import Heard, heard
-from cli.conftest import Run, run, shop
+from cli.conftest import Ran, Run, run, shop
 from identity import vault
 from told.test_hygiene import everything_told, raw
 
 from counterfoil import Executor, Incident, ManualClock, Observation, SystemClock, UsageError
 
 __all__ = ["heard", "run", "shop"]
-MARKS = ("7f3a9d", *vault.MARK.values(), vault.SECRET.decode())
+MARKS = ("7f3a9d", *vault.MARK.values(), vault.SECRET.decode(), vault.CIPHER_KEY.decode())
 COMMANDS = (
     ["effects"], ["effects", "--json"], ["doubts"], ["doubts", "--json"], ["incidents", "--closed"],
     ["incidents", "--json"], ["stats"], ["stats", "--by", "code", "--json"], ["status"], ["db", "check"],
-    ["db", "tenants"],
+    ["db", "tenants"], ["audit", "seal"], ["audit", "verify"], ["audit", "verify", "--json"], ["audit", "export"],
+    ["audit", "export", "--format", "csv"],
 )  # fmt: skip
 CONFLICTING = ("use_returned_unclear", "use_plain_unclear", "use_timeout_found")
-WITH_APP = (["reconcile"], ["reconcile", "--json"], ["tools"], ["tools", "--json"], ["schemas"])
+WITH_APP = (
+    ["reconcile"], ["reconcile", "--json"], ["tools"], ["tools", "--json"], ["tools", "--markdown"], ["schemas"],
+    ["audit", "seal"], ["audit", "verify"],
+)  # fmt: skip
 
 
 def leaked(text: str) -> list[str]:
@@ -54,8 +59,33 @@ def bad_calls(executor: Executor, name: str) -> list[Observation]:
     return seen
 
 
+def commands(run: Run, ledger_url: str, ids: list[str]) -> list[Ran]:
+    """What every command that only reads or seals has to say."""
+    outputs = [run(*words, "--ledger", ledger_url) for words in COMMANDS]
+    outputs += [run("show", one, "--ledger", ledger_url) for one in ids]
+    outputs += [run("show", ids[0], "--json", "--ledger", ledger_url)]
+    outputs += [run(*words, "--app", "identity.vault:executor", "--ledger", ledger_url) for words in WITH_APP]
+    assert {one.code for one in outputs} == {0}
+    return outputs
+
+
+def encrypted(run: Run, ledger_url: str, clock: ManualClock, archive: Path) -> list[Ran]:
+    """Encrypt the ledger, make more calls in it, and prune it, as an operator would."""
+    outputs = [run("db", "reencrypt", *words, "--ledger", ledger_url) for words in ([], ["--json"])]
+    with vault.executor(clock) as executor:
+        for one in vault.TOOLS[:5]:
+            executor.call(one.name, {"order": "B", **vault.ARGUMENTS}, task="t5", context=vault.context())
+    clock.advance(60)
+    asked = ("prune", "--older-than", "0s", "--export", archive, "--ledger", ledger_url)
+    outputs += [run(*asked), run(*asked, "--json"), run("audit", "archive", archive), run("db", "check")]
+    assert {one.code for one in outputs} == {0}
+    assert "use_" in outputs[4].out, "there is something to search"
+    return outputs
+
+
 def test_no_planted_secret_gets_out(
     ledger_url: str,
+    tmp_path: Path,
     run: Run,
     heard: Heard,
     caplog: pytest.LogCaptureFixture,
@@ -63,8 +93,9 @@ def test_no_planted_secret_gets_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not in a message, a log record, a span, an incident, an exception, a repr, the tables, the raw file or any output
-    of a command; the calls end as they should all the same."""
+    of a command, of an encrypted ledger and of one that is not; the calls end as they should all the same."""
     monkeypatch.setenv("COUNTERFOIL_LEDGER", ledger_url)
+    monkeypatch.setenv("COUNTERFOIL_SECRET", vault.SECRET.decode())
     caplog.set_level(logging.DEBUG)
     incidents: list[Incident] = []
     told: list[str] = []
@@ -102,10 +133,11 @@ def test_no_planted_secret_gets_out(
     assert (verdicts["use_returned_unclear"], verdicts["use_timeout_found"]) == ("effect_applied", "effect_applied")
     assert verdicts["use_before_sending_unclear"] == verdicts["use_rejected_unclear"] == "no_effect"
     assert verdicts["use_plain_unclear"] == "effect_unknown"
-    outputs = [run(*words, "--ledger", ledger_url) for words in COMMANDS]
-    outputs += [run("show", one, "--ledger", ledger_url) for one in ids]
-    outputs += [run("show", ids[0], "--json", "--ledger", ledger_url)]
-    outputs += [run(*words, "--app", "identity.vault:executor", "--ledger", ledger_url) for words in WITH_APP]
+    outputs = commands(run, ledger_url, ids)
+    dumps = [raw(ledger_url)]
+    monkeypatch.setenv("COUNTERFOIL_CIPHER_KEYS", vault.CIPHER_KEY.hex())
+    outputs += encrypted(run, ledger_url, clock, tmp_path / "archive.jsonl") + commands(run, ledger_url, ids)
+    dumps += [raw(ledger_url), (tmp_path / "archive.jsonl").read_text()]
     for number, text in enumerate(told):
         assert leaked(text) == [], (number, text)
     for ran in outputs:
@@ -118,8 +150,8 @@ def test_no_planted_secret_gets_out(
     assert leaked(caplog.text + repr([vars(record) for record in caplog.records])) == []
     assert incidents, "there is something to search"
     assert leaked(repr(incidents)) == []
-    dump = raw(ledger_url)
-    assert "use_returned_unclear" in dump, "there is something to search"
-    assert leaked(dump) == []
+    for dump in dumps:
+        assert "use_" in dump, "there is something to search"
+        assert leaked(dump) == []
     captured = capfd.readouterr()
     assert leaked(captured.out + captured.err) == []

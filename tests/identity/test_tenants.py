@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.conftest import Run, run, shop
 from outside import Make, World
 
-from counterfoil import Effect, Executor, Tool, UsageError, Verdict, tool
+from counterfoil import Effect, Executor, ManualClock, SystemClock, Tool, UsageError, Verdict, tool
 
 __all__ = ["run", "shop"]
 # As a text of the other tenant would look, wherever it came through.
@@ -59,7 +60,13 @@ def test_an_operator_says_whether_a_tenant_is_needed(
     executor_of(order)
 
 
-def south_seen(ledger_url: str, executor: Executor, run: Run, south_id: str) -> str:
+@pytest.fixture
+def clock() -> ManualClock:
+    """Two days ago, so that a prune by the real clock finds what is old."""
+    return ManualClock(SystemClock().wall_us() - 172_800_000_000)
+
+
+def south_seen(ledger_url: str, executor: Executor, run: Run, south_id: str, archive: Path) -> str:
     """Everything that the tenant of an executor can be told: calls, audit, and commands that name the tenant."""
     told: list[Any] = [executor.call("create_order", {"name": "A", "whose": "north"}, task="t").as_dict()]
     told += [executor.call("create_order", {"name": "A", "whose": "again"}, task="t").as_dict()]
@@ -81,15 +88,34 @@ def south_seen(ledger_url: str, executor: Executor, run: Run, south_id: str) -> 
     ran = run("show", south_id, "--tenant", "north", "--ledger", ledger_url)
     assert (ran.code != 0, "no effect has this id" in ran.err) == (True, True)
     told.append(ran.out)
+    told += [
+        run("audit", "export", *form, "--tenant", "north", "--ledger", ledger_url) for form in ([], ["--format", "csv"])
+    ]
+    prune = ("prune", "--older-than", "0s", "--tenant", "north", "--export", archive, "--ledger", ledger_url)
+    ran = run(*prune, "--json")
+    assert ran.json["pruned"] == 1
+    told += [ran, run(*prune), archive.read_text(), run("audit", "archive", archive)]
+    theirs = run("effects", "--tenant", "south", "--json", "--ledger", ledger_url).json
+    assert [one["pruned_at"] for one in theirs] == [None] * 9
     return repr(told)
 
 
+@pytest.mark.parametrize("cipher_key", [None, b"k" * 32], ids=["plain", "encrypted"])
 def test_nothing_of_one_tenant_is_told_to_another(
-    ledger_url: str, order: Tool[..., Any], world: World, executor_of: Make, run: Run
+    ledger_url: str,
+    order: Tool[..., Any],
+    world: World,
+    executor_of: Make,
+    run: Run,
+    cipher_key: bytes | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same key, first with other and then with equal arguments, is an effect of its own for each tenant (C25); no
-    message, listing or count of the one holds a word or a number of the other, and it can settle nothing there."""
-    south = executor_of(order, tenant="south")
+    message, listing, count, export or archive of the one holds a word or a number of the other, and it can settle and
+    prune nothing there."""
+    monkeypatch.setenv("COUNTERFOIL_CIPHER_KEYS", "" if cipher_key is None else cipher_key.hex())
+    south = executor_of(order, tenant="south", cipher_key=cipher_key)
     first = south.call("create_order", {"name": "A", "whose": MARK}, task="t")
     for number in range(7):
         south.call("create_order", {"name": f"B{number} {MARK}", "whose": MARK}, task=MARK, call_id=MARK)
@@ -101,15 +127,16 @@ def test_nothing_of_one_tenant_is_told_to_another(
     assert south.reconcile().incidents == 1
     south.resume("create_order")
 
-    north = executor_of(order, tenant="north")
-    seen = south_seen(ledger_url, north, run, str(first.effect_id))
+    north = executor_of(order, tenant="north", cipher_key=cipher_key)
+    seen = south_seen(ledger_url, north, run, str(first.effect_id), tmp_path / "archive.jsonl")
     assert MARK not in seen
     assert str(first.effect_id) not in seen
     (mine,) = north.audit.effects()
     assert (mine.tenant, mine.verdict) == ("north", Verdict.EFFECT_APPLIED)
     (counted,) = north.audit.stats()
     assert (counted.effects, counted.unknown, counted.incidents) == (1, 0, 0)
-    same = executor_of(order, tenant="east").call("create_order", {"name": "A", "whose": MARK}, task="t")
+    east = executor_of(order, tenant="east", cipher_key=cipher_key)
+    same = east.call("create_order", {"name": "A", "whose": MARK}, task="t")
     assert (same.code, same.effect_id != first.effect_id) == ("ok", True)
     everything = json.dumps(run("effects", "--json", "--ledger", ledger_url).json)
     assert MARK in everything, "an operator who names no tenant sees all"

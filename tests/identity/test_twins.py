@@ -6,9 +6,13 @@ import threading
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from outside import Make, World
 
 from counterfoil import ALL_ARGUMENTS, Effect, Policy, Rejected, Tool, UsageError, Verdict, tool
+from counterfoil.ledger.keeping import prune
+from counterfoil.ledger.ledger import Ledger
+from counterfoil.ledger.schema import twins
 
 WINDOW_S = 600.0
 SAME = {"payee": "club", "cents": 1250}
@@ -138,3 +142,32 @@ def test_a_window_that_is_none_is_refused(window_s: Any) -> None:
     """Said to the developer."""
     with pytest.raises(UsageError, match="twin_window_s"):
         Policy(twin_window_s=window_s)
+
+
+def test_what_is_pruned_is_forgotten_when_its_window_is_over(ledger_url: str, world: World, executor_of: Make) -> None:
+    """A prune takes the note of a pruned effect away once nothing can look like it any more, of the tenants that it
+    prunes; within the window the tombstone still holds a look-alike up."""
+    tool_of = pay_tool(world)
+    executors = {tenant: executor_of(tool_of, tenant=tenant) for tenant in ("north", "south")}
+    for executor in executors.values():
+        assert executor.call("pay", SAME, task="t1").code == "ok"
+    ledger = executors["north"]._ledger
+    world.clock.advance(300)
+    assert prune(ledger, 0, None, by="N.").pruned == 2
+    assert noted(ledger) == 2
+    assert executors["north"].call("pay", SAME, task="t2").code == "possible_duplicate"
+    world.clock.advance(WINDOW_S)
+    assert prune(ledger, 0, None, by="N.", tenant="south").pruned == 0
+    assert noted(ledger) == 1
+    assert executors["north"].call("pay", {"payee": "club", "cents": 1}, task="t1").code == "ok"
+    prune(ledger, 0, None, by="N.")
+    assert noted(ledger) == 1, "what is not pruned is still noted"
+    assert executors["north"].call("pay", SAME, task="t2").code == "ok"
+    world.clock.advance(2 * WINDOW_S)
+    assert prune(ledger, 10**15, None, by="N.").pruned == 0
+    assert noted(ledger) == 2
+
+
+def noted(ledger: Ledger) -> int:
+    with ledger.engine.connect() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(twins)).scalar_one()

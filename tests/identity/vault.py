@@ -49,6 +49,7 @@ ALL = " ".join(MARK.values())
 # What whoever takes it back later can know: secret arguments are not kept for that.
 OF_UNDO = " ".join(MARK[kind] for kind in ("context", "attribute", "hidden"))
 SECRET = b"mk-hmac-secret-of-the-host-7f3a9d"
+CIPHER_KEY = b"mk-cipher-key-of-the-host-7f3a9d"
 
 
 class Login(BaseModel):
@@ -178,5 +179,7 @@ TOOLS += [vault_tool("timeout", look) for look in ("found", "raises", "absent")]
 def executor(clock: Clock | None = None, **settings: Any) -> Executor:
     from counterfoil import Messages
 
+    words = [bytes.fromhex(line) for line in os.environ.get("COUNTERFOIL_CIPHER_KEYS", "").split()]
     given: dict[str, Any] = {"secret": SECRET, "messages": Messages(hide=[MARK["hidden"]])} | settings
+    given |= {"cipher_key": words} if words else {}
     return Executor(os.environ["COUNTERFOIL_LEDGER"], TOOLS, clock=clock, **given)

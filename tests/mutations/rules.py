@@ -71,6 +71,11 @@ ON_TENANTS: Final = ("tests/identity/test_tenants.py",)
 ON_TWINS: Final = ("tests/identity/test_twins.py",)
 ON_PRIVATE: Final = ("tests/identity/test_private_names.py",)
 ON_PLANTED: Final = ("tests/identity/test_planted_secrets.py",)
+CIPHER: Final = "ledger/cipher.py"
+CONCEALED: Final = "ledger/concealed.py"
+REENCRYPTION: Final = "ledger/reencryption.py"
+ON_CIPHER: Final = ("tests/unit/test_cipher.py",)
+ON_ENCRYPTION: Final = ("tests/identity/test_encryption.py",)
 ON_PROBE: Final = ("tests/cases/test_c49_one_probe.py",)
 ON_WHO_GOES_ON: Final = ("tests/guards/test_who_goes_on.py",)
 ON_LOOPS: Final = (
@@ -1038,5 +1043,160 @@ RULES: Final = (
         "            return [text for one in members.values() for text in _all_texts(one)]\n        case other if",
         "            return []\n        case other if",
         ON_PLANTED,
+    ),
+    Rule(
+        "encryption: a ciphertext belongs to one effect",
+        CIPHER,
+        '    return _NAME + len(of).to_bytes(2, "big") + of + place.encode()',
+        "    return _NAME + place.encode()",
+        ON_CIPHER,
+    ),
+    Rule(
+        "encryption: a ciphertext belongs to one place",
+        CIPHER,
+        '    return _NAME + len(of).to_bytes(2, "big") + of + place.encode()',
+        '    return _NAME + len(of).to_bytes(2, "big") + of',
+        ON_CIPHER,
+    ),
+    Rule(
+        "encryption: an entry stays in its place, with its code",
+        CONCEALED,
+        '    return f"entries.detail {seq} {json.dumps(clear, sort_keys=True)}"',
+        '    return "entries.detail"',
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: an incident is not put in the place of another",
+        CONCEALED,
+        "    return hashlib.sha256(json.dumps(names).encode()).digest()",
+        '    return hashlib.sha256(b"").digest()',
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: a plain text is none where there is a data key",
+        CIPHER,
+        "        if not text.startswith(MARK):\n            raise _changed()\n",
+        "        if not text.startswith(MARK):\n            return text\n",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: an effect without its data key is not read as plain",
+        CONCEALED,
+        '        if str(columns["arguments"]).startswith(MARK):',
+        "        if False:",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: what begins is encrypted",
+        CONCEALED,
+        "    return None if by is None or keys is None else keys.fresh(by, key).wrapped",
+        "    return None",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: what changes stays encrypted",
+        CONCEALED,
+        "    if row.data_key is None or columns.keys().isdisjoint(COLUMNS):",
+        '    if row.data_key is None or "key" not in columns:',
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: the detail of an entry is encrypted",
+        CONCEALED,
+        "    if row.data_key is None:\n        return detail\n",
+        "    return detail\n",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: the detail of an incident is encrypted",
+        CONCEALED,
+        "    if by is None or keys is None:\n        plain:",
+        "    if True:\n        plain:",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: a host that does not know the newest cipher key begins nothing",
+        CONCEALED,
+        "    return known[0] if known else None",
+        "    return keys.newest if known else None",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: a begin holds the cipher key that it writes by",
+        CONCEALED,
+        "    by = writing(connection, lock=True)",
+        "    by = writing(connection)",
+        ON_ENCRYPTION,
+        server=True,
+    ),
+    Rule(
+        "encryption: a host without the cipher key does not open the ledger",
+        REENCRYPTION,
+        "        if known:\n            raise UsageError(",
+        "        if False:\n            raise UsageError(",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: a host with another cipher key does not open the ledger",
+        REENCRYPTION,
+        "    if missing:",
+        "    if False:",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: the database takes nothing plain once it is switched on",
+        REENCRYPTION,
+        "        for statement in _GUARD[connection.dialect.name]:",
+        "        for statement in ():",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: an earlier cipher key is needed as long as something is under it",
+        REENCRYPTION,
+        "    if known[:1] == (newest,) and not earlier:",
+        "    if known[:1] == (newest,):",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: only an empty ledger is encrypted by whoever opens it",
+        REENCRYPTION,
+        "    if connection.execute(sa.select(effects.c.key).limit(1)).first() is None:",
+        "    if True:",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: what the file had freed is taken out of it",
+        REENCRYPTION,
+        "    _sweep_file(ledger)\n    return done",
+        "    return done",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: what cannot be read holds nobody up",
+        "ledger/rows.py",
+        '        except Unreadable as problem:\n            _log.warning("left as it is: %s", problem)\n',
+        '        except ZeroDivisionError as problem:\n            _log.warning("left as it is: %s", problem)\n',
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "encryption: what cannot be read is not pruned",
+        KEEPER,
+        '                kept["unreadable"] += 1\n                continue\n',
+        "                raise\n",
+        ON_ENCRYPTION,
+    ),
+    Rule(
+        "identity: a tombstone holds a look-alike up within the window",
+        TWINS,
+        "    over = (twins.c.until < now) & twins.c.key.in_(gone)",
+        "    over = twins.c.key.in_(gone)",
+        ON_TWINS,
+    ),
+    Rule(
+        "identity: what is not pruned is still noted",
+        TWINS,
+        "    over = (twins.c.until < now) & twins.c.key.in_(gone)",
+        "    over = twins.c.until < now",
+        ON_TWINS,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterfoil.cli import database, guards, incidents, keeping, read, sealing, serving, statistics, work
+from counterfoil.cli import database, guards, incidents, keeping, read, reencrypting, sealing, serving, statistics, work
 from counterfoil.cli.ending import Commands
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.add_typer(db, name="db")
 db.command()(database.upgrade)
 db.command()(database.check)
 db.command()(database.tenants)
+db.command()(reencrypting.reencrypt)
 
 
 def _version(asked: bool) -> None:

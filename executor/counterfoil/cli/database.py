@@ -11,9 +11,11 @@ from counterfoil.cli import display
 from counterfoil.cli.ending import Code, Ended
 from counterfoil.cli.opening import changing, ledger_url, reading
 from counterfoil.cli.options import JsonOption, LedgerOption
+from counterfoil.cli.reencrypting import show_encryption
 from counterfoil.errors import LedgerError
 from counterfoil.ledger.health import Health, examine
 from counterfoil.ledger.ledger import Ledger
+from counterfoil.ledger.reencryption import encryption
 from counterfoil.ledger.schema import REVISION
 from counterfoil.ledger.upgrade import upgrade as bring_up
 
@@ -36,16 +38,20 @@ def check(ledger: LedgerOption = None, json_output: JsonOption = False) -> None:
     ledger_url(ledger)
     try:
         with reading(ledger) as engine:
-            seen = examine(engine)
+            seen, kept = examine(engine), None
+            if seen.ok:
+                kept = encryption(engine)
     except LedgerError as problem:
         if not json_output:
             raise
         display.as_json({"ok": False, "schema_needed": REVISION, "problems": [str(problem)]})
         raise Ended(Code.LEDGER_UNUSABLE) from None
     if json_output:
-        display.as_json(_content(seen))
+        display.as_json(_content(seen) | {"encryption": None if kept is None else asdict(kept)})
     else:
         _show(seen)
+        if kept is not None and kept.key_ids:
+            show_encryption(display.Page(), kept)
     if not seen.ok:
         raise Ended(Code.LEDGER_UNUSABLE)
 

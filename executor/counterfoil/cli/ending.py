@@ -26,6 +26,7 @@ class Code(IntEnum):
     NOT_RESOLVED = 4
     UNSAID = 5
     NOT_AS_SEALED = 6
+    NOT_ENCRYPTED = 7
     INTERRUPTED = 130
 
 

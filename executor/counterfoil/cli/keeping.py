@@ -31,6 +31,7 @@ _KEPT: Final = {
     "look_due": "are looked at again",
     "undo_open": "are being taken back",
     "incident_open": "have an open incident",
+    "unreadable": "cannot be decrypted",
     "key_remembered": "may still be known to the provider by their key",
 }
 
@@ -54,7 +55,7 @@ def prune(
         book = stack.enter_context(changing(ledger))
         archive = None if export is None else stack.enter_context(Archive(export, remembered=BATCH))
         tell = stack.enter_context(_progress())
-        done = take_out(book, age_us, archive, by=by or _who(), tenant=tenant, told=tell)
+        done = take_out(book, age_us, archive, by=by or who(), tenant=tenant, told=tell)
     if json_output:
         display.as_json(
             {"pruned": done.pruned, "kept": dict(done.kept), "export": None if export is None else str(export)}
@@ -74,7 +75,7 @@ def _age_us(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]] * MICROSECONDS
 
 
-def _who() -> str:
+def who() -> str:
     try:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (KeyError, OSError):

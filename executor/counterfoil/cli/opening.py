@@ -20,12 +20,15 @@ import sqlalchemy as sa
 from counterfoil.errors import CounterfoilError, UsageError
 from counterfoil.ledger import schema
 from counterfoil.ledger.audit import Audit
+from counterfoil.ledger.cipher import KEY_SIZE, CipherKeys
+from counterfoil.ledger.concealed import with_cipher
 from counterfoil.ledger.connect import READS, bare_engine, database_file, existing_only, open_engine
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.async_executor import AsyncExecutor
 from counterfoil.runner.executor import Executor
 
 VARIABLE: Final = "COUNTERFOIL_LEDGER"
+CIPHER_VARIABLE: Final = "COUNTERFOIL_CIPHER_KEYS"
 _APP: Final = "--app takes module:object, where the object is an Executor or a function that returns one"
 
 
@@ -41,17 +44,34 @@ def ledger_url(given: str | None) -> str:
     return url
 
 
+def cipher_keys() -> CipherKeys | None:
+    """The cipher keys of the environment, one on each line, the newest first; None where there are none.
+
+    Raises:
+        UsageError: a line is not 32 bytes as hexadecimal digits.
+    """
+    lines = os.environ.get(CIPHER_VARIABLE, "").split()
+    try:
+        words = [bytes.fromhex(line) for line in lines]
+    except ValueError:
+        words = [b""]
+    if any(len(one) != KEY_SIZE for one in words):
+        raise UsageError(f"{CIPHER_VARIABLE} holds {KEY_SIZE} random bytes as {2 * KEY_SIZE} digits on each line")
+    return CipherKeys.given(words or None)
+
+
 @contextlib.contextmanager
 def reading(given: str | None) -> Iterator[sa.Engine]:
     """An engine that only reads.
 
     Raises:
-        UsageError: no ledger is named, or not by a URL.
+        UsageError: no ledger is named, or not by a URL; the cipher keys of the environment are none.
         LedgerError: it is missing, unreachable, or of another version.
     """
     url = ledger_url(given)
     with _left_as_found(url):
-        engine = open_engine(url, create=False, read_only=True)
+        keys = cipher_keys()
+        engine = with_cipher(open_engine(url, create=False, read_only=True), keys)
         try:
             yield engine
         finally:
@@ -68,9 +88,10 @@ def auditing(given: str | None, tenant: str | None = None) -> Iterator[Audit]:
 @contextlib.contextmanager
 def changing(given: str | None) -> Iterator[Ledger]:
     """A ledger that a person's word is written to; it is not created. Raises as `reading`."""
-    engine = open_engine(ledger_url(given), create=False)
+    url, keys = ledger_url(given), cipher_keys()
+    engine = open_engine(url, create=False)
     try:
-        yield Ledger(engine)
+        yield Ledger(engine, cipher_keys=keys)
     finally:
         engine.dispose()
 

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -16,9 +17,10 @@ from rich.console import Console
 
 from counterfoil.cli import display
 from counterfoil.cli.ending import Code, Ended
-from counterfoil.cli.opening import application, changing, reading
+from counterfoil.cli.opening import application, changing, cipher_keys, reading
 from counterfoil.cli.options import AppOption, JsonOption, LedgerOption
 from counterfoil.errors import UsageError
+from counterfoil.ledger import archived
 from counterfoil.ledger.audit import instant_text
 from counterfoil.ledger.connect import database_file, describing
 from counterfoil.ledger.export import COLUMNS, rows
@@ -108,6 +110,15 @@ def export(
         for one in found:
             cells = ((json.dumps(cell) if isinstance(cell, dict) else cell) for cell in one.values())
             out.writerow(cells)
+
+
+@group.command()
+def archive(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `prune --export` has written.")],
+) -> None:
+    """Write the effects of an archive to stdout, as JSON lines, decrypted with COUNTERFOIL_CIPHER_KEYS. Reads only."""
+    for one in archived.rows(file, cipher_keys()):
+        sys.stdout.write(json.dumps(one) + "\n")
 
 
 # ---------------------------------------------------------------- details

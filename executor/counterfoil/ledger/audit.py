@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from counterfoil.effect import MICROSECONDS, Entry, Incident, Row, Verdict
 from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.ledger import accounts
+from counterfoil.ledger.concealed import cipher_of, reveal_entry
 from counterfoil.ledger.connect import READS
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.notices import to_incident
@@ -160,9 +161,19 @@ class Audit:
         Raises:
             UsageError: no effect has this id.
         """
-        key = self.effect(effect_id).key
-        asked = sa.select(entries).where(entries.c.key == key).order_by(entries.c.seq)
-        return [Entry(one.seq, one.attempt, one.event, one.actor, dict(one.detail), one.at) for one in self._all(asked)]
+        row = self.effect(effect_id)
+        asked = sa.select(entries).where(entries.c.key == row.key).order_by(entries.c.seq)
+
+        def read(connection: sa.Connection) -> list[Entry]:
+            keys = cipher_of(connection)
+            found = connection.execute(asked).all()
+            told = [reveal_entry(keys, row.data_key, row.key, one.seq, one.detail) for one in found]
+            return [
+                Entry(one.seq, one.attempt, one.event, one.actor, detail, one.at)
+                for one, detail in zip(found, told, strict=True)
+            ]
+
+        return self._read(read)
 
     def sightings(self, effect_id: str) -> list[dict[str, Any]]:
         """The calls that were answered from the ledger, oldest first."""
@@ -186,7 +197,9 @@ class Audit:
         if task is not None:
             condition &= incidents.c.task == storable(task)
         asked = sa.select(incidents).where(condition).order_by(incidents.c.number.desc()).limit(limit)
-        return [to_incident(one) for one in self._all(asked)]
+        return self._read(
+            lambda connection: [to_incident(one, cipher_of(connection)) for one in connection.execute(asked)]
+        )
 
     def guards(self) -> list[ToolState]:
         """The tools that a breaker or a pause has something to say about, by name."""
@@ -234,7 +247,9 @@ class Audit:
     def _rows(self, condition: Any, order: tuple[Any, ...], limit: int | None) -> list[Row]:
         now = self._ledger.now()
         asked = sa.select(*COLUMNS).where(condition).order_by(*order).limit(limit)
-        return self._read(lambda connection: [to_row(one, now) for one in connection.execute(asked).mappings()])
+        return self._read(
+            lambda connection: [to_row(one, now, cipher_of(connection)) for one in connection.execute(asked).mappings()]
+        )
 
     def _all(self, asked: Any) -> list[Any]:
         return self._read(lambda connection: list(connection.execute(asked)))

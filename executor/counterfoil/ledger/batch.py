@@ -34,7 +34,7 @@ from counterfoil.clock import Clock
 from counterfoil.effect import Row
 from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.guard import Asks, Blocked
-from counterfoil.ledger import accounts, notices, pins, proofs, undos
+from counterfoil.ledger import accounts, concealed, notices, pins, proofs, undos
 from counterfoil.ledger.guarding import GuardRefuses, admit, weigh
 from counterfoil.ledger.rows import birth_columns, to_row
 from counterfoil.ledger.standing import Standing, standings
@@ -166,8 +166,8 @@ class Batch:
         if not begins:
             return
         reading = self._times.reading(self._now())
-        rows = [new_row(begin, f"{begin.id}-k0", reading) for begin in begins]
-        columns = [birth_columns(row) for row in rows]
+        rows = [self._new(begin, reading) for begin in begins]
+        columns = [concealed.conceal(self._connection, row, birth_columns(row)) for row in rows]
         statement = BIRTH["sqlite" if self._is_sqlite else "postgresql"]
         made = {
             bytes(key)
@@ -176,6 +176,11 @@ class Batch:
         for begin, row in zip(begins, rows, strict=True):
             if row.key in made:
                 self._writes[row.key] = Writing(begin, row, row, begun_entry(begin, row), born=True)
+
+    def _new(self, begin: Begin, reading: Reading) -> Row:
+        row = new_row(begin, f"{begin.id}-k0", reading)
+        wrapped = concealed.fresh_data_key(self._connection, row.key)
+        return row if wrapped is None else row.changed({"data_key": wrapped})
 
     # ------------------------------------------------------------ what is written unread
 
@@ -220,7 +225,8 @@ class Batch:
         asked = BY_KEYS if self._is_sqlite else BY_KEYS_LOCKED
         found = self._connection.execute(asked, {"wanted": list(keys)}).mappings().all()
         now = self._now() if self._times.host_time else None
-        rows = (to_row(one, int(one["now"]) if now is None else now) for one in found)
+        cipher = concealed.cipher_of(self._connection)
+        rows = (to_row(one, int(one["now"]) if now is None else now, cipher) for one in found)
         return {row.key: row for row in rows}
 
     def _select(self, key: bytes) -> Row | None:
@@ -229,7 +235,8 @@ class Batch:
         found = self._connection.execute(asked, {"wanted": key}).mappings().first()
         if found is None:
             return None
-        return to_row(found, self._now() if self._times.host_time else int(found["now"]))
+        now = self._now() if self._times.host_time else int(found["now"])
+        return to_row(found, now, concealed.cipher_of(self._connection))
 
     def _decided(self, row: Row, change: Change) -> Writing | Answer:
         shared: tuple[bytes, ...] = ()

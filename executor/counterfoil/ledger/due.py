@@ -11,7 +11,8 @@ from functools import cache
 import sqlalchemy as sa
 
 from counterfoil.effect import Row, Verdict
-from counterfoil.ledger.rows import COLUMNS, to_row
+from counterfoil.ledger.concealed import cipher_of
+from counterfoil.ledger.rows import COLUMNS, readable
 from counterfoil.ledger.schema import effects
 
 
@@ -22,7 +23,7 @@ def take(
     taking = _taking(tenant is not None, connection.dialect.name != "sqlite")
     asked = {"names": list(names), "of_tenant": tenant, "now": now, "most": limit, "until": now + claim_us}
     rows = connection.execute(taking, asked).mappings().all()
-    return sorted((to_row(row, now) for row in rows), key=lambda row: row.begun_at)
+    return sorted(readable(rows, now, cipher_of(connection)), key=lambda row: row.begun_at)
 
 
 @cache

@@ -83,7 +83,7 @@ def admit(
     is_new = begun is not None and begun.open_attempts.bit_count() == 1
     if asks.twin is not None and begun is not None and is_new:
         _heed(connection, asks, twins.held(connection, begun, asks.twin, now), now)
-        twins.note(connection, begun, now)
+        twins.note(connection, begun, asks.twin, now)
     if account is not None and not asks.enforce:
         account = accounts.locked(connection, asks, now)  # what was noted just now stands in it
     if account is not None:

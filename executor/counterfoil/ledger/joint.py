@@ -186,7 +186,7 @@ def is_under_way(transactions: Transactions, effect_id: str) -> bool:
     blank = b"\0" * 32
     probe = Row(
         key=os.urandom(32), id=effect_id, tenant="", tool="", task="", fingerprint=blank, canonical_version=0,
-        arguments="", echo="", verdict=Verdict.NO_EFFECT,
+        arguments="", echo="", verdict=Verdict.NO_EFFECT, data_key="none",
     )  # fmt: skip
 
     def work(connection: sa.Connection) -> None:

@@ -14,12 +14,16 @@ from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy import RowMapping
 
 from counterfoil.changes import Reading
 from counterfoil.effect import Row, Verdict
+from counterfoil.ledger import twins
 from counterfoil.ledger.archive import Archive, digest, line
+from counterfoil.ledger.cipher import Unreadable
+from counterfoil.ledger.concealed import cipher_of
 from counterfoil.ledger.ledger import Ledger
-from counterfoil.ledger.rows import COLUMNS, all_columns, to_row
+from counterfoil.ledger.rows import COLUMNS, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings
 from counterfoil.ledger.writing import write
 from counterfoil.transition.keeping import kept_because, tombstone
@@ -87,35 +91,43 @@ class _Prune:
     def batch(self, connection: sa.Connection, after: bytes) -> tuple[Pruned, bytes | None]:
         """One batch of effects after a key; the last key of it, or None where there are no more."""
         now = self.ledger._time(connection)
-        rows = _old(connection, after, now, now - self.older_than_us, self.tenant, self.size)
-        keys = [row.key for row in rows]
+        found = _old(connection, after, now - self.older_than_us, self.tenant, self.size)
+        keys = [bytes(one["key"]) for one in found]
         undone, watched = _with_open_undo(connection), _with_open_incident(connection, keys)
         reading = self.ledger.times.reading(now)
         kept: Counter[str] = Counter()
-        going: list[Row] = []
-        for row in rows:
+        going: list[tuple[Row, RowMapping]] = []
+        for one in found:
+            try:
+                row = to_row(one, now, cipher_of(connection))
+            except Unreadable:
+                kept["unreadable"] += 1
+                continue
             why = kept_because(row, reading, undo_open=row.key in undone, incident_open=row.key in watched)
             if why is None:
-                going.append(row)
+                going.append((row, one))
             else:
                 kept[why] += 1
         if going:
             self._take_out(connection, going, reading)
-        return Pruned(len(going), dict(kept)), keys[-1] if len(rows) == self.size else None
+        more = len(found) == self.size
+        if not more:
+            twins.forget(connection, now, self.tenant)
+        return Pruned(len(going), dict(kept)), keys[-1] if more else None
 
-    def _take_out(self, connection: sa.Connection, going: Sequence[Row], reading: Reading) -> None:
-        lines = _lines(connection, going)
+    def _take_out(self, connection: sa.Connection, going: Sequence[tuple[Row, RowMapping]], reading: Reading) -> None:
+        lines = _lines(connection, [kept for _, kept in going])
         if self.archive is not None:
             self.archive.write(lines.values())
-        _empty(connection, [row.key for row in going])
-        for row in going:
+        _empty(connection, list(lines))
+        for row, _ in going:
             left = tombstone(
                 row, reading, digest=digest(lines[row.key]), exported=self.archive is not None, actor=self.by
             )
             write(connection, row, left)
 
 
-def _old(connection: sa.Connection, after: bytes, now: int, before: int, tenant: str | None, size: int) -> list[Row]:
+def _old(connection: sa.Connection, after: bytes, before: int, tenant: str | None, size: int) -> Sequence[RowMapping]:
     """Effects that have not changed since `before`, by key, locked. Who is at work on one is left to it."""
     old = (effects.c.key > after) & (effects.c.updated_at < before) & effects.c.pruned_at.is_(None)
     if tenant is not None:
@@ -123,7 +135,7 @@ def _old(connection: sa.Connection, after: bytes, now: int, before: int, tenant:
     asked = sa.select(*COLUMNS).where(old).order_by(effects.c.key).limit(size)
     if connection.dialect.name != "sqlite":
         asked = asked.with_for_update(skip_locked=True)
-    return [to_row(one, now) for one in connection.execute(asked).mappings()]
+    return connection.execute(asked).mappings().all()
 
 
 def _with_open_undo(connection: sa.Connection) -> set[bytes]:
@@ -140,9 +152,10 @@ def _with_open_incident(connection: sa.Connection, keys: Sequence[bytes]) -> set
     return {bytes(key) for key in connection.execute(asked).scalars()}
 
 
-def _lines(connection: sa.Connection, rows: Sequence[Row]) -> dict[bytes, bytes]:
-    """The archive's line of each row."""
-    keys = [row.key for row in rows]
+def _lines(connection: sa.Connection, rows: Sequence[RowMapping]) -> dict[bytes, bytes]:
+    """The archive's line of each row, by key. What is ciphertext in the ledger is ciphertext here, and the same row
+    makes the same line when it is asked again."""
+    keys = [bytes(row["key"]) for row in rows]
     beside = {
         "entries": _by_key(connection, entries, keys, entries.c.seq),
         "sightings": _by_key(connection, sightings, keys, sightings.c.number),
@@ -150,10 +163,9 @@ def _lines(connection: sa.Connection, rows: Sequence[Row]) -> dict[bytes, bytes]
     }
     names = [column.name for column in COLUMNS if column.name != "sealed_version"]
     made = {}
-    for row in rows:
-        columns = all_columns(row)
-        content = {name: columns[name] for name in names}
-        made[row.key] = line(content, {name: found.get(row.key, []) for name, found in beside.items()})
+    for key, row in zip(keys, rows, strict=True):
+        content = {name: row[name] for name in names}
+        made[key] = line(content, {name: found.get(key, []) for name, found in beside.items()})
     return made
 
 

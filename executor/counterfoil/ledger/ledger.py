@@ -21,9 +21,10 @@ from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Blocked
 from counterfoil.host import Host, SystemHost
-from counterfoil.ledger import notices
+from counterfoil.ledger import concealed, notices
 from counterfoil.ledger.batch import Batch, Carried, Mismatched, Refused, Times
 from counterfoil.ledger.chores import Chores
+from counterfoil.ledger.cipher import CipherKeys, Unreadable
 from counterfoil.ledger.guarding import GuardRefuses, Guards
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import to_row
@@ -52,6 +53,7 @@ class Ledger(Chores):
         on_incident: told of each incident once it is written; it must not raise.
         host: how to wait while the database is in the way.
         grouped: whether callers who ask at the same moment share a transaction; left out: as `writer` has it.
+        cipher_keys: with which what is encrypted is read and written.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class Ledger(Chores):
         on_incident: Callable[[Incident], None] | None = None,
         host: Host | None = None,
         grouped: bool | None = None,
+        cipher_keys: CipherKeys | None = None,
     ) -> None:
+        engine = concealed.with_cipher(engine, cipher_keys)
         self.engine = engine
         self.clock: Clock = clock or SystemClock()
         self.host: Host = host or SystemHost()
@@ -82,7 +86,7 @@ class Ledger(Chores):
             self.host, "counterfoil-writer", key=attrgetter("key"), direct=direct,
             alone=self._apply_alone, together=self._apply_waiting,
         )  # fmt: skip
-        self._reader: Writer[bytes, Row | None] = Writer(
+        self._reader: Writer[bytes, Row | Unreadable | None] = Writer(
             self.host, "counterfoil-reader", key=None, direct=direct,
             alone=lambda key: self._read([key])[0], together=lambda waiting: self._read(waiting()),
         )  # fmt: skip
@@ -98,10 +102,14 @@ class Ledger(Chores):
         """The effect of a key, or None: one indexed read.
 
         Raises:
-            LedgerUnavailable: the database does not answer.
+            LedgerUnavailable: the database does not answer, or what it keeps cannot be decrypted.
         """
         found = self._reader.ask(key)
-        return self._read([key])[0] if isinstance(found, Fell) else found
+        if isinstance(found, Fell):
+            found = self._read([key])[0]
+        if isinstance(found, LedgerUnavailable):
+            raise found
+        return found
 
     def read_soon(self, key: bytes, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Row | BaseException | None]:
         """`read` while the loop goes on; what it raises is the future's answer."""
@@ -118,17 +126,23 @@ class Ledger(Chores):
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         return self._transactions.read(question)
 
-    def _read(self, keys: Sequence[bytes]) -> list[Row | None]:
+    def _read(self, keys: Sequence[bytes]) -> list[Row | Unreadable | None]:
         return self._asked(lambda connection: self._selected(connection, keys))
 
-    def _selected(self, connection: sa.Connection, keys: Sequence[bytes]) -> list[Row | None]:
+    def _selected(self, connection: sa.Connection, keys: Sequence[bytes]) -> list[Row | Unreadable | None]:
         now = self.clock.wall_us() if self._host_time else None
         if len(keys) == 1:
             asked = connection.execute(BY_KEY_NOW if now is None else BY_KEY, {"wanted": keys[0]})
         else:
             asked = connection.execute(BY_KEYS_NOW if now is None else BY_KEYS, {"wanted": sorted(set(keys))})
-        rows = (to_row(one, int(one["now"]) if now is None else now) for one in asked.mappings())
-        found = {row.key: row for row in rows}
+        found: dict[bytes, Row | Unreadable] = {}
+        for one in asked.mappings():
+            try:
+                row = to_row(one, int(one["now"]) if now is None else now, concealed.cipher_of(connection))
+            except Unreadable as problem:  # the answer of who asked for it, and of nobody else
+                found[bytes(one["key"])] = problem
+            else:
+                found[row.key] = row
         return [found.get(key) for key in keys]
 
     # ------------------------------------------------------------ changing

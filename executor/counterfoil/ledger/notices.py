@@ -10,7 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from counterfoil.effect import MICROSECONDS, Incident, Row, Verdict
-from counterfoil.ledger.rows import COLUMNS, to_row
+from counterfoil.ledger.cipher import CipherKeys
+from counterfoil.ledger.concealed import cipher_of, conceal_incident, reveal_entry, reveal_incident
+from counterfoil.ledger.rows import COLUMNS, readable
 from counterfoil.ledger.schema import effects, entries, incidents
 from counterfoil.text import storable
 
@@ -49,7 +51,8 @@ def enter_about(
 
 def _enter(connection: sa.Connection, of: dict[str, Any], kind: str, detail: dict[str, Any], at: int) -> None:
     values = of | {"kind": kind, "detail": detail, "at": at}
-    made = connection.execute(sa.insert(incidents).values(values).returning(incidents.c.number))
+    kept = values | {"detail": conceal_incident(connection, values)}
+    made = connection.execute(sa.insert(incidents).values(kept).returning(incidents.c.number))
     incident = Incident(made.scalar_one(), of["effect_id"], of["tool"], kind, detail, at)
     connection.info.setdefault(_RAISED, []).append(incident)
 
@@ -81,7 +84,7 @@ def unreviewed(connection: sa.Connection, tenant: str, now: int, limit: int) -> 
     if connection.dialect.name != "sqlite":
         asked = asked.with_for_update(of=effects, skip_locked=True)
     found = connection.execute(asked, {"of_tenant": tenant, "now": now, "most": limit})
-    rows = [to_row(one, now) for one in found.mappings().all()]
+    rows = readable(found.mappings().all(), now, cipher_of(connection))
     told = sa.select(effects.c.key).where(effects.c.key.in_([row.key for row in rows]) & _HAS_ONE)
     others = {bytes(key) for key in connection.execute(told).scalars()} if rows else set()
     return [row for row in rows if row.key not in others]
@@ -89,8 +92,10 @@ def unreviewed(connection: sa.Connection, tenant: str, now: int, limit: int) -> 
 
 def doubt(connection: sa.Connection, row: Row) -> dict[str, Any]:
     """What a person is told of a doubt that nobody has settled: for how long, how often it was looked at, and why."""
-    last = sa.select(entries.c.detail).where(entries.c.key == row.key).order_by(entries.c.seq.desc()).limit(1)
-    detail = connection.execute(last).scalar() or {}
+    last = sa.select(entries.c.seq, entries.c.detail).where(entries.c.key == row.key).order_by(entries.c.seq.desc())
+    found = connection.execute(last.limit(1)).first()
+    told = found and reveal_entry(cipher_of(connection), row.data_key, row.key, found.seq, found.detail)
+    detail = told or {}
     reason = detail.get("reason") or row.reason or ("no look settled it" if row.looks else "nobody has looked")
     seconds = (row.now - row.unknown_since) // MICROSECONDS
     return {"attempts": row.attempts, "looks": row.looks, "unknown_s": seconds, "reason": str(reason)}
@@ -104,11 +109,12 @@ def close(connection: sa.Connection, number: int, tenant: str | None, *, by: str
     word = {"closed_at": at, "closed_by": storable(by), "closed_why": storable(why)}
     connection.execute(sa.update(incidents).where(this & incidents.c.closed_at.is_(None)).values(word))
     found = connection.execute(sa.select(incidents).where(this)).first()
-    return None if found is None else to_incident(found)
+    return None if found is None else to_incident(found, cipher_of(connection))
 
 
-def to_incident(found: sa.Row[Any]) -> Incident:
-    """The `Incident` of a database row."""
-    one = found._mapping
+def to_incident(found: sa.Row[Any], keys: CipherKeys | None) -> Incident:
+    """The `Incident` of a database row. Raises `Unreadable`."""
+    one = dict(found._mapping)
+    one["detail"] = reveal_incident(one, keys)
     names = ("number", "effect_id", "tool", "kind", "detail", "at", "closed_at", "closed_by", "closed_why")
     return Incident(**{name: one[name] for name in names})

@@ -5,7 +5,7 @@ Only reads. On SQLite the log grows meanwhile; on a server what is removed is ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -37,7 +37,8 @@ def picture(engine: sa.Engine) -> Iterator[sa.Connection]:
             connection.exec_driver_sql("ROLLBACK")
 
 
-def stream(connection: sa.Connection, asked: sa.Select[Any]) -> Iterator[Mapping[str, Any]]:
+def stream(connection: sa.Connection, asked: sa.Select[Any]) -> Generator[Mapping[str, Any]]:
     """The rows of a question, fetched as they are needed."""
     options = {"stream_results": True, "yield_per": _STREAMED}
-    yield from map(dict, connection.execute(asked, execution_options=options).mappings())
+    with connection.execute(asked, execution_options=options) as found:
+        yield from map(dict, found.mappings())

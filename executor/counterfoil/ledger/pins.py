@@ -1,4 +1,5 @@
-"""What holds for a whole ledger, whoever opens it: must every host name a tenant, and which secret names effects.
+"""What holds for a whole ledger, whoever opens it: must every host name a tenant, which secret names effects, and which
+cipher key encrypts them.
 
 Owns the table `pins`. One secret writes at a time (protocol F24): two hosts that named one effect by two secrets would
 send it twice. A begin that rests on a secret holds the pin until it is committed, so that a switch waits for it, and
@@ -8,6 +9,7 @@ whoever comes after the switch sees what was begun before it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -19,12 +21,17 @@ from counterfoil.ledger.schema import effects, pins
 
 SECRETS: Final = "secrets"
 TENANTS: Final = "tenants"
+CIPHERS: Final = "ciphers"
 _SEVERAL: Final = "several"
 
 
 def secrets(connection: sa.Connection, *, lock: bool = False, change: bool = False) -> tuple[str, ...]:
     """The ids of the secrets that name effects here, the writing one first; () where none has been used."""
-    asked = sa.select(pins.c.value).where(pins.c.name == SECRETS)
+    return _ids(connection, SECRETS, lock, change)
+
+
+def _ids(connection: sa.Connection, name: str, lock: bool, change: bool) -> tuple[str, ...]:
+    asked = sa.select(pins.c.value).where(pins.c.name == name)
     if lock and connection.dialect.name != "sqlite":
         asked = asked.with_for_update(read=not change)
     found = connection.execute(asked).scalar()
@@ -78,6 +85,29 @@ def hold(connection: sa.Connection, named: NamedBy) -> None:
         there = sa.select(effects.c.key).where(effects.c.key.in_(list(named.elsewhere))).limit(1)
         if connection.execute(there).first() is not None:
             raise LedgerUnavailable("the effect is there by another name", certain=True)
+
+
+# ---------------------------------------------------------------- cipher keys
+
+
+def ciphers(connection: sa.Connection, *, lock: bool = False, change: bool = False) -> tuple[str, ...]:
+    """The ids of the cipher keys that are needed to read this ledger, the writing one first; (): it is plain."""
+    return _ids(connection, CIPHERS, lock, change)
+
+
+def name_ciphers(connection: sa.Connection, ids: Sequence[str], now: int) -> None:
+    """Say which cipher keys are needed from now on, the writing one first."""
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(pins)
+    content: dict[str, Any] = {"value": json.dumps(list(ids)), "at": now}
+    statement = insert.values({"name": CIPHERS} | content)
+    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=content))
+
+
+def expect_ciphers(connection: sa.Connection, now: int) -> None:
+    """Let there be something to hold for whoever begins, before anybody encrypts."""
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(pins)
+    nothing = insert.values({"name": CIPHERS, "value": "[]", "at": now})
+    connection.execute(nothing.on_conflict_do_nothing())
 
 
 # ---------------------------------------------------------------- tenants

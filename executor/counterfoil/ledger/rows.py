@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import RowMapping
 
 from counterfoil.effect import Proof, Row, Verdict
+from counterfoil.ledger.cipher import CipherKeys, Unreadable
+from counterfoil.ledger.concealed import reveal
 from counterfoil.ledger.schema import effects
 from counterfoil.text import storable
 
+_log = logging.getLogger("counterfoil")
 CODE_MAX = 64
 _AS_THEY_ARE = frozenset({int, bool, bytes})
 COLUMNS = tuple(column for column in effects.columns)
@@ -32,9 +36,17 @@ assert all(effects.c[name].nullable for name in _LATER)
 assert _FIELDS - {"now"} == _NAMES, "Row and the effects table have the same columns"
 
 
-def to_row(mapping: RowMapping | Mapping[str, Any], now: int) -> Row:
-    """The `Row` of a database row (by column names) read at the ledger's time `now`."""
+def to_row(mapping: RowMapping | Mapping[str, Any], now: int, keys: CipherKeys | None) -> Row:
+    """The `Row` of a database row (by column names) read at the ledger's time `now`, with the connection's cipher keys.
+
+    Raises:
+        Unreadable: it is encrypted, and cannot be decrypted with these.
+    """
     content = {name: mapping[name] for name in _NAMES}
+    try:
+        content |= reveal(content, keys)
+    except Unreadable as problem:
+        raise Unreadable(f"{content['id']}: {problem}") from None
     content["key"] = bytes(content["key"])
     content["fingerprint"] = bytes(content["fingerprint"])
     content["verdict"] = Verdict(content["verdict"])
@@ -44,6 +56,17 @@ def to_row(mapping: RowMapping | Mapping[str, Any], now: int) -> Row:
     content["references"] = tuple(content["references"])
     content["now"] = now
     return Row.whole(content)
+
+
+def readable(rows: Iterable[RowMapping], now: int, keys: CipherKeys | None) -> list[Row]:
+    """The rows that can be decrypted; what cannot is logged, keeps its verdict, and holds the others up in nothing."""
+    made = []
+    for one in rows:
+        try:
+            made.append(to_row(one, now, keys))
+        except Unreadable as problem:
+            _log.warning("left as it is: %s", problem)
+    return made
 
 
 def to_columns(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,8 @@ effects = sa.Table(
     sa.Column("retention_us", sa.BigInteger),
     sa.Column("pruned_at", sa.BigInteger),
     sa.Column("sealed_version", sa.Integer, nullable=False),
+    # Wrapped by a cipher key; None: this effect is kept in plain. See `concealed`.
+    sa.Column("data_key", sa.String(128)),
     sa.Column("cost_unit", sa.String(16)),
     sa.Column("cost_amount", sa.BigInteger, nullable=False),
     sa.Column("cost_held", sa.BigInteger, nullable=False),
@@ -285,6 +287,7 @@ twins = sa.Table(
     sa.Column("fingerprint", sa.LargeBinary(32), primary_key=True),
     sa.Column("key", sa.LargeBinary(32), primary_key=True),
     sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("until", sa.BigInteger, nullable=False),
 )
 
 version_table = sa.Table(VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))

@@ -29,7 +29,7 @@ _NAME: Final = b"counterfoil seal 1 "
 _SCHEDULE: Final = ("look_at",)
 _PUSHED: Final = ("sends_until", "earlier_sends_until", "absent_from")
 _MOVING: Final = frozenset({*_SCHEDULE, *_PUSHED, "boot_id", "boot_low", "boot_high"})
-_NOT_SEALED: Final = _MOVING | {"sealed_version"}
+_NOT_SEALED: Final = _MOVING | {"sealed_version", "data_key"}
 
 
 def raw(table: sa.Table) -> tuple[sa.ColumnElement[Any], ...]:
@@ -85,6 +85,8 @@ class Digests:
         """Of an effect as it is at its version."""
         settled = columns["verdict"] != str(Verdict.EFFECT_UNKNOWN)
         told = {name: content for name, content in columns.items() if name not in _NOT_SEALED}
+        # What a data key is wrapped by changes when a cipher key is exchanged; that there is one does not.
+        told |= {} if columns.get("data_key") is None else {"concealed": True}
         if settled:
             told |= {name: columns[name] for name in _MOVING.difference(_SCHEDULE)}
             if columns["look_at"] is None:

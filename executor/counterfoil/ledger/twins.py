@@ -40,12 +40,23 @@ def held(connection: sa.Connection, begun: Row, asked: Twin, now: int) -> Blocke
     )
 
 
-def note(connection: sa.Connection, begun: Row, now: int) -> None:
+def note(connection: sa.Connection, begun: Row, asked: Twin, now: int) -> None:
     """Note what has begun and was let through, for those that come after it."""
     mine: dict[str, Any] = {"tenant": begun.tenant, "fingerprint": begun.fingerprint, "key": begun.key}
+    times = {"at": now, "until": now + asked.window_us}
     insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(twins)
-    noted = insert.values(mine | {"at": now})
-    connection.execute(noted.on_conflict_do_update(index_elements=list(mine), set_={"at": now}))
+    noted = insert.values(mine | times)
+    connection.execute(noted.on_conflict_do_update(index_elements=list(mine), set_=times))
+
+
+def forget(connection: sa.Connection, now: int, tenant: str | None) -> int:
+    """Take out what was noted of effects that are pruned, once its window is over; how many. Before, it still holds a
+    look-alike up: the tombstone says as well as the effect did that there was one."""
+    gone = sa.select(effects.c.key).where(effects.c.pruned_at.is_not(None))
+    over = (twins.c.until < now) & twins.c.key.in_(gone)
+    if tenant is not None:
+        over &= twins.c.tenant == tenant
+    return connection.execute(sa.delete(twins).where(over)).rowcount
 
 
 def _lock(connection: sa.Connection, begun: Row) -> None:

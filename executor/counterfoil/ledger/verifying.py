@@ -15,6 +15,9 @@ import sqlalchemy as sa
 
 from counterfoil.effect import Verdict
 from counterfoil.errors import LedgerUnavailable, UsageError
+from counterfoil.ledger import pins
+from counterfoil.ledger.cipher import CipherKeys, Unreadable
+from counterfoil.ledger.concealed import cipher_of
 from counterfoil.ledger.picture import picture, stream
 from counterfoil.ledger.schema import effects, entries, sealed, seals
 from counterfoil.ledger.sealing import FORMAT, RAW_EFFECT, RAW_ENTRY, START, Digests, Leaf, fallen, raw
@@ -197,9 +200,13 @@ class _Effect:
 def _check_effects(
     connection: sa.Connection, digests: Mapping[int, Digests], seen: Verified, told: Callable[[int], object]
 ) -> None:
+    keys = cipher_of(connection)
+    if keys is not None and not keys.knows(pins.ciphers(connection)):
+        keys = None  # without all of them, one that does not open says nothing
     for number, one in enumerate(_effects(connection, seen), start=1):
         try:
             _check(one, digests, seen)
+            _check_data_key(one, keys, seen)
         except (TypeError, ValueError):
             seen.findings.append(Finding("effect", "changed", one.name, None, "it holds what no ledger writes"))
         if number % _TOLD_EVERY == 0:
@@ -261,6 +268,17 @@ def _check(one: _Effect, digests: Mapping[int, Digests], seen: Verified) -> None
         _check_state(one, row, last[1], digests.get(last[0]), seen)
     seen.unsealed += row["version"] != sealed_version
     _check_book(one, row, digests, seen)
+
+
+def _check_data_key(one: _Effect, keys: CipherKeys | None, seen: Verified) -> None:
+    """A wrapped data key is in no seal, because an exchange of the cipher key wraps it anew: it must open."""
+    if keys is None or one.row is None or one.row["data_key"] is None:
+        return
+    try:
+        keys.opened(str(one.row["data_key"]), one.key)
+    except Unreadable:
+        why = "its data key does not open with the cipher keys that were given"
+        seen.findings.append(Finding("effect", "changed", one.name, None, why))
 
 
 def _check_state(one: _Effect, row: Mapping[str, Any], last: Leaf, digests: Digests | None, seen: Verified) -> None:

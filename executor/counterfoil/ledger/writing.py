@@ -15,7 +15,7 @@ from counterfoil.changes import Change
 from counterfoil.effect import Row
 from counterfoil.guard import Admitted, budget
 from counterfoil.guard.budget import Booking
-from counterfoil.ledger import accounts, notices
+from counterfoil.ledger import accounts, concealed, notices
 from counterfoil.ledger.rows import to_columns
 from counterfoil.ledger.statements import ENTRY, GUARDED_UPDATE, UNTOUCHED_UPDATE
 from counterfoil.ledger.transaction import Transient
@@ -67,9 +67,11 @@ def _update(connection: sa.Connection, writings: Sequence[Writing], statement: s
     """Those with the same columns go together, each group in the order of the keys."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for one in writings:
-        values = to_columns(one.content) | {"of_key": one.before.key, "of_version": one.before.version}
+        values = concealed.conceal(connection, one.before, to_columns(one.content))
+        values |= {"of_key": one.before.key, "of_version": one.before.version}
         if statement is UNTOUCHED_UPDATE:
             values |= {"of_sends_until": one.before.sends_until, "of_look_at": one.before.look_at}
+            values |= {"of_data_key": one.before.data_key}
         groups.setdefault(tuple(sorted(one.content)), []).append(values)
         one.content = {}
     done = 0
@@ -80,7 +82,7 @@ def _update(connection: sa.Connection, writings: Sequence[Writing], statement: s
 
 def explain(connection: sa.Connection, writings: Sequence[Writing]) -> None:
     """Write the entries of changes."""
-    entries = [_entry(one.after, one.decision) for one in writings if one.decision.event is not None]
+    entries = [_entry(connection, one.after, one.decision) for one in writings if one.decision.event is not None]
     if entries:
         connection.execute(ENTRY, entries if len(entries) > 1 else entries[0])
 
@@ -101,7 +103,7 @@ def write(connection: sa.Connection, row: Row, decision: Decision) -> Row:
     return one.after
 
 
-def _entry(after: Row, decision: Decision) -> dict[str, Any]:
+def _entry(connection: sa.Connection, after: Row, decision: Decision) -> dict[str, Any]:
     return {
         "key": after.key,
         "seq": after.version,
@@ -109,6 +111,6 @@ def _entry(after: Row, decision: Decision) -> dict[str, Any]:
         "event": decision.event,
         "actor": storable(decision.actor),
         "fence": after.attempts,
-        "detail": {"verdict": str(after.verdict), **decision.detail},
+        "detail": concealed.conceal_entry(connection, after, {"verdict": str(after.verdict), **decision.detail}),
         "at": after.now,
     }

@@ -24,6 +24,7 @@ from counterfoil.guard import Budget, LoopGuard
 from counterfoil.host import Host, SystemHost
 from counterfoil.identity import NotCanonical, identify
 from counterfoil.ledger.audit import Audit
+from counterfoil.ledger.cipher import CipherKeys
 from counterfoil.ledger.connect import close_engine, open_engine
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.rows import CODE_MAX
@@ -72,6 +73,7 @@ class Core(Names):
         *,
         tenant: str = "",
         secret: bytes | Sequence[bytes] | None = None,
+        cipher_key: bytes | Sequence[bytes] | None = None,
         clock: Clock | None = None,
         clock_margin_s: float = 2.0,
         observer: Observer | None = None,
@@ -92,6 +94,7 @@ class Core(Names):
             tenant: whose effects these are; part of every key.
             secret: for tools that take secret arguments: keys the HMAC that stands for them in the effect's identity.
                 Several while one is exchanged for another (see `switch_secret`), the newest first.
+            cipher_key: 32 random bytes that encrypt what is kept of calls; several while one is exchanged.
             clock: a settable clock for tests; the ledger then takes its time from it too.
             clock_margin_s: seconds by which the clocks of hosts and ledger may differ.
             observer: told of each step before and after it.
@@ -106,24 +109,23 @@ class Core(Names):
 
         Raises:
             UsageError: two tools of one name, secret arguments without `secret`, a URL that is none; the ledger
-                wants a tenant, or a secret that was not given.
+                wants a tenant, a secret or a cipher key that was not given.
             LedgerError: the ledger is missing, unreachable, of another schema version, or not durable.
         """
         check_settings(tenant, clock_margin_s, attempts_max)
-        self._secrets = Secrets.given(secret)
+        self._secrets, self._cipher_keys = Secrets.given(secret), CipherKeys.given(cipher_key)
         self._tools = by_name(tools, self._secrets.newest is not None)
         self._known = with_undos(self._tools)
         self._tenant, self._process = tenant, os.getpid()
-        self._clock = clock or SystemClock()
-        host = host or SystemHost()
-        holder = host.name()
-        told = listener(on_incident)
+        self._clock, host = clock or SystemClock(), host or SystemHost()
+        holder, told = host.name(), listener(on_incident)
         self._limits = Limits(tenant, holder, budget, loop_guard, mode)
         self._owns_engine = isinstance(ledger, str)
         self._engine = open_engine(ledger)  # after all checks: what is open would be left behind by a refusal
         self._ledger = Ledger(
-            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host
-        )
+            self._engine, clock=self._clock, clock_margin_s=clock_margin_s, on_incident=told, host=host,
+            cipher_keys=self._cipher_keys,
+        )  # fmt: skip
         self._agree()
         self._sightings = Sightings(self._ledger)
         self._site = Site(
@@ -163,7 +165,7 @@ class Core(Names):
 
     def _agree(self) -> None:
         try:
-            agree(self._ledger, self._tools.values(), self._tenant, self._secrets)
+            agree(self._ledger, self._tools.values(), self._tenant, self._secrets, self._cipher_keys)
         except Exception:
             if self._owns_engine:
                 close_engine(self._engine)

@@ -15,6 +15,8 @@ from counterfoil.arguments import Valid
 from counterfoil.changes import NamedBy
 from counterfoil.errors import LedgerError, UsageError
 from counterfoil.identity import Identity, identify
+from counterfoil.ledger import reencryption
+from counterfoil.ledger.cipher import CipherKeys
 from counterfoil.ledger.connect import is_describing
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.runner.job import Job
@@ -67,15 +69,19 @@ def secret_id(secret: bytes) -> str:
     return hmac.digest(secret, b"counterfoil-secret-id", "sha256").hex()[:16]
 
 
-def agree(ledger: Ledger, tools: Iterable[Tool[Any, Any]], tenant: str, secrets: Secrets) -> None:
-    """See that this host names effects as the ledger wants them named. Reads; writes what nobody has said yet.
+def agree(
+    ledger: Ledger, tools: Iterable[Tool[Any, Any]], tenant: str, secrets: Secrets, keys: CipherKeys | None
+) -> None:
+    """See that this host names effects as the ledger wants them named, and can read them. Reads; writes what nobody has
+    said yet.
 
     Raises:
-        UsageError: the ledger wants a tenant, or a secret that was not given.
+        UsageError: the ledger wants a tenant, a secret or a cipher key that was not given.
         LedgerError: it cannot be asked.
     """
     if is_describing():
         return
+    reencryption.agree(ledger, keys)
     if ledger.needs_tenant(mark=bool(tenant)) and not tenant:
         raise UsageError(
             "this ledger holds the effects of several tenants: give Executor(..., tenant=...); "

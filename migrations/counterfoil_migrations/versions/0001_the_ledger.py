@@ -156,6 +156,7 @@ def seen() -> list[sa.Column[object]]:
         sa.Column("retention_us", sa.BigInteger()),
         sa.Column("pruned_at", sa.BigInteger()),
         sa.Column("sealed_version", sa.Integer(), nullable=False),
+        sa.Column("data_key", sa.String(128)),
         sa.Column("cost_unit", sa.String(16)),
         sa.Column("cost_amount", sa.BigInteger(), nullable=False),
         sa.Column("cost_held", sa.BigInteger(), nullable=False),
