@@ -50,7 +50,11 @@ class Process:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""},
         )
         self.title = f"{module}.{name}"
-        self._heard()
+        try:
+            self._heard()
+        except SideFailed:
+            self.close()
+            raise
 
     def ask(self, do: str, **arguments: Any) -> Any:
         """Have it do something, and wait for what it says.

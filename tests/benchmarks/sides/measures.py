@@ -188,12 +188,12 @@ class Memory(Side):
             await gate.wait()
             return "done"
 
-        async with AsyncExecutor(self.place, [charge], attempts_max=calls) as executor:
+        async with AsyncExecutor(self.place, [charge], attempts_max=2 * calls) as executor:
 
             async def one(number: int) -> None:
                 assert (await executor.call("charge", arguments(number), task=TASK)).ok
 
-            await asyncio.gather(*(one(number) for number in self.taken(200)))
+            await asyncio.gather(*(one(number) for number in self.taken(max(calls // 5, 5))))
             gate.clear()
             inside, before = 0, _held_mib()
             under_way = [asyncio.ensure_future(one(number)) for number in self.taken(calls)]
