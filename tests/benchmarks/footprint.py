@@ -17,8 +17,13 @@ from typing import Any, Final
 from benchmarks.peers import PEERS
 from benchmarks.process import ROOTS, TESTS
 
-IMPORTS: Final = {"counterfoil": "import counterfoil", **{peer.name: peer.imports for peer in PEERS}}
-# What the peer's own installation is made of, for its use as it is measured here.
+OURS: Final = ("counterfoil", "counterfoil[postgres]")
+IMPORTS: Final = {
+    "counterfoil": "import counterfoil",
+    "counterfoil[postgres]": "import counterfoil, psycopg",
+    **{peer.name: peer.imports for peer in PEERS},
+}
+# What a peer's own installation is made of, for its use as it is measured here.
 WANTED: Final = {
     "dbos": ["dbos"],
     "langgraph": ["langgraph", "langgraph-checkpoint-postgres"],
@@ -53,18 +58,18 @@ print(json.dumps(sizes))
 
 
 def measure(interpreters: Mapping[str, Path], rounds: int) -> dict[str, dict[str, Any]]:
-    """Import time (median, ms) and installed size (MiB) of Counterfoil's core and of the peers."""
-    pythons = {"counterfoil": Path(sys.executable), **interpreters}
+    """Import time (median, ms) and installed size (MiB) of Counterfoil, for SQLite and for both databases, and of the peers."""
+    pythons = {**dict.fromkeys(OURS, Path(sys.executable)), **interpreters}
     times: dict[str, list[float]] = {name: [] for name in pythons}
     for number in range(rounds + 1):
         for name, python in pythons.items():
-            took = float(_ran(python, _TIMED.format(IMPORTS[name]), ours=name == "counterfoil"))
+            took = float(_ran(python, _TIMED.format(IMPORTS[name]), ours=name in OURS))
             if number:
                 times[name].append(took)
     found: dict[str, dict[str, Any]] = {}
     for name, python in pythons.items():
-        sizes = json.loads(_ran(python, _SIZES, json.dumps(WANTED.get(name, ["counterfoil"]))))
-        if name == "counterfoil":
+        sizes = json.loads(_ran(python, _SIZES, json.dumps(WANTED.get(name, [name]))))
+        if name in OURS:
             sizes["counterfoil"] = _sources()
         found[name] = {
             "import_ms": round(statistics.median(times[name]) * 1000, 1),

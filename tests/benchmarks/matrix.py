@@ -70,12 +70,14 @@ class Effort:
         round_s: how long a round shall take, about.
         side_s: when a side has taken so long in a cell, it gets no further round there; one it always gets.
         callers: how many callers there are in turn.
+        peers_most: with more callers than that the peers are left out.
     """
 
     rounds: int
     round_s: float
     side_s: float
     callers: tuple[int, ...] = CALLERS
+    peers_most: int = CALLERS[-1]
 
 
 @dataclass
@@ -122,7 +124,11 @@ def percentile(ordered: Sequence[float], percent: int) -> float | None:
 def opened_sides(
     specs: Sequence[SideSpec], places: Places, ledger: str, interpreters: Mapping[str, Path]
 ) -> Iterator[dict[str, Process]]:
-    """A process for each side that works on this ledger; those that cannot be opened are told of and left out."""
+    """A process for each side that works on this ledger.
+
+    Raises:
+        SideFailed: one of them cannot be opened.
+    """
     with ExitStack() as stack:
         running: dict[str, Process] = {}
         for spec in specs:
@@ -147,7 +153,12 @@ def cell(
     order = list(sides)
     for key in order:
         if key not in rates:
-            rates[key] = float(sides[key].ask("round", kind=kind, callers=callers, calls=max(callers, 16))["rate"])
+            try:
+                heard = sides[key].ask("round", kind=kind, callers=callers, calls=max(callers, 16))
+            except SideFailed as problem:
+                failed[key] = str(problem)
+            else:
+                rates[key] = float(heard["rate"])
     for number in range(effort.rounds):
         shift = (turn + number) % len(order)
         for key in order[shift:] + order[:shift]:
@@ -190,8 +201,12 @@ def measure(
             for spec in here:
                 versions.setdefault(spec.key, {}).update(running[spec.key].ask("versions"))
             for kind in kinds:
-                able = {spec.key: running[spec.key] for spec in here if kind in spec.kinds}
                 rates: dict[str, float] = {}
                 for callers in effort.callers:
                     turn += 1
+                    able = {
+                        spec.key: running[spec.key]
+                        for spec in here
+                        if kind in spec.kinds and (spec.peer is None or callers <= effort.peers_most)
+                    }
                     told(ledger, kind, callers, cell(able, kind, callers, effort, rates, turn))

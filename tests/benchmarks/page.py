@@ -15,6 +15,7 @@ from benchmarks.peers import PEERS
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation"
 NAME: Final = "performance"
+OUR_INSTALLATIONS: Final = {"counterfoil": "Counterfoil", "counterfoil[postgres]": "Counterfoil with psycopg"}
 COMMANDS: Final = {
     "quick": "cd tests && ../.venv/bin/python -m benchmarks.run --quick --write",
     "ordinary": "cd tests && ../.venv/bin/python -m benchmarks.run --write",
@@ -224,7 +225,7 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
             ],
         )
     if "footprint" in results:
-        titles = {"counterfoil": "Counterfoil, core", **{peer.name: peer.title for peer in PEERS}}
+        titles = {**OUR_INSTALLATIONS, **{peer.name: peer.title for peer in PEERS}}
         yield "### Import and size"
         yield _table(
             ("", "import, ms", "installed, MiB", "packages"),

@@ -47,7 +47,7 @@ class Process:
             text=True,
             bufsize=1,
             cwd=errors,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
         self.title = f"{module}.{name}"
         try:

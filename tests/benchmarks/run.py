@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,8 +45,8 @@ class Plan:
 
 
 PLANS: Final = {
-    "quick": Plan(Effort(1, 0.15, 0.5), (10_000,), 1, 0.15, 2_000, 5, 300, 100, 3),
-    "ordinary": Plan(Effort(5, 0.3, 2.0), (10_000, 100_000, 1_000_000), 5, 0.25, 100_000, 25, 2_000, 500, 7),
+    "quick": Plan(Effort(1, 0.15, 0.5, peers_most=32), (10_000,), 1, 0.15, 2_000, 5, 300, 100, 3),
+    "ordinary": Plan(Effort(5, 0.25, 2.0), (10_000, 100_000, 1_000_000), 4, 0.2, 100_000, 20, 2_000, 500, 7),
     "long": Plan(
         Effort(9, 1.0, 15.0), (10_000, 100_000, 1_000_000, 5_000_000), 9, 0.5, 1_000_000, 3600, 5_000, 2_000, 15
     ),
@@ -156,7 +156,7 @@ def _run_matrix(run: Run, opened: places.Places, kinds: Sequence[str]) -> None:
         run.progress.update(bar, advance=1, description=f"{ledger}: {report.KIND_TITLES[kind]}, {callers} callers")
 
     effort = run.plan.effort
-    effort = Effort(effort.rounds, effort.round_s, effort.side_s, run.callers)
+    effort = replace(effort, callers=run.callers)
     matrix.measure(
         run.specs, opened, run.interpreters, effort, ledgers=run.ledgers, kinds=kinds, told=told, versions=versions
     )

@@ -13,19 +13,18 @@ from typing import Any
 
 import sqlalchemy as sa
 from benchmarks.charge import HASTY, World, blocking
-from benchmarks.side import arguments, order, receipt
+from benchmarks.side import arguments, order, receipt, task
 
 from counterfoil import Executor
 from counterfoil.identity import Identity, identify
 from counterfoil.ledger.schema import effects, entries
 
-TASK = "trip-42"
 _NUMBERS = (9_999_999_998, 9_999_999_999)
 
 
 def named(number: int) -> Identity:
     """Who the effect of a number is."""
-    return identify(tenant="", tool="charge", task=TASK, names=("order",), identity_arguments=arguments(number))
+    return identify(tenant="", tool="charge", task=task(number), names=("order",), identity_arguments=arguments(number))
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,8 @@ class Written:
     def under(self, number: int) -> Written:
         """The same rows of another effect."""
         ours, theirs = named(self.number), named(number)
-        texts = ((ours.id, theirs.id), (order(self.number), order(number)), (_payment(self.number), _payment(number)))
+        texts = [(ours.id, theirs.id)]
+        texts += [(name(self.number), name(number)) for name in (order, task, _payment)]
         blobs = {ours.key: theirs.key, ours.fingerprint: theirs.fingerprint}
 
         def other(value: Any) -> Any:
@@ -75,9 +75,9 @@ def captured(url: str) -> Shape:
     try:
         world = World(inside=lambda: begun.append(_read(engine, whole)))
         with Executor(url, [blocking(world)]) as executor:
-            assert executor.call("charge", arguments(whole), task=TASK).code == "ok"
+            assert executor.call("charge", arguments(whole), task=task(whole)).code == "ok"
         with Executor(url, [blocking(World(loses=True, shows=False), HASTY)]) as executor:
-            assert executor.call("charge", arguments(lost), task=TASK).code == "effect_unknown"
+            assert executor.call("charge", arguments(lost), task=task(lost)).code == "effect_unknown"
         return Shape(begun[0], _read(engine, whole), _read(engine, lost))
     finally:
         engine.dispose()

@@ -96,6 +96,11 @@ def order(number: int) -> str:
     return f"order-{number:010d}"
 
 
+def task(number: int) -> str:
+    """The piece of work that a call belongs to: eight calls each, as an agent might make."""
+    return f"trip-{number // 8:010d}"
+
+
 def arguments(number: int) -> dict[str, Any]:
     """What every side is called with."""
     return {"order": order(number), "amount_minor": 1250, "currency": "eur", "payment_method": "pm_card_visa"}

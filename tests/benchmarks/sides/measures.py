@@ -23,8 +23,7 @@ import psycopg
 import sqlalchemy as sa
 from benchmarks import crowd
 from benchmarks.charge import World, asynchronous, blocking
-from benchmarks.shape import TASK
-from benchmarks.side import Side, arguments
+from benchmarks.side import Side, arguments, task
 
 from counterfoil import AsyncExecutor, Effect, Executor, Policy, tool
 
@@ -148,7 +147,7 @@ class OwnPython(Side):
         self._ledger_ns = INSIDE.wall_ns = INSIDE.cpu_ns = 0
         wall, cpu = time.perf_counter_ns(), time.process_time_ns()
         for number in self.taken(calls):
-            assert self.executor.call("charge", arguments(number), task=TASK).ok
+            assert self.executor.call("charge", arguments(number), task=task(number)).ok
         wall, cpu = time.perf_counter_ns() - wall, time.process_time_ns() - cpu
         spent = {
             "wall_us": wall,
@@ -191,7 +190,7 @@ class Memory(Side):
         async with AsyncExecutor(self.place, [charge], attempts_max=2 * calls) as executor:
 
             async def one(number: int) -> None:
-                assert (await executor.call("charge", arguments(number), task=TASK)).ok
+                assert (await executor.call("charge", arguments(number), task=task(number))).ok
 
             await asyncio.gather(*(one(number) for number in self.taken(max(calls // 5, 5))))
             gate.clear()
@@ -214,7 +213,8 @@ class Memory(Side):
         async with AsyncExecutor(self.place, [asynchronous(World())], attempts_max=2 * callers) as executor:
 
             async def one(index: int) -> str | None:
-                assert (await executor.call("charge", arguments(self._next + index), task=TASK)).ok
+                number = self._next + index
+                assert (await executor.call("charge", arguments(number), task=task(number))).ok
                 return None
 
             series: list[tuple[int, float]] = []

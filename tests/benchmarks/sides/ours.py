@@ -17,8 +17,8 @@ from typing import Any
 import sqlalchemy as sa
 from benchmarks import crowd
 from benchmarks.charge import World, asynchronous, blocking
-from benchmarks.shape import TASK, Shape, captured, fill
-from benchmarks.side import Side, arguments
+from benchmarks.shape import Shape, captured, fill
+from benchmarks.side import Side, arguments, task
 
 from counterfoil import AsyncExecutor, Executor, Observation
 from counterfoil.ledger.schema import effects, entries
@@ -87,7 +87,7 @@ class Threads(_Ours):
         """See `Side`."""
 
         def one(number: int) -> str | None:
-            return _refusal(kind, self.executor.call("charge", arguments(number), task=TASK))
+            return _refusal(kind, self.executor.call("charge", arguments(number), task=task(number)))
 
         return one
 
@@ -107,7 +107,11 @@ class Threads(_Ours):
 
 
 class Tasks(_Ours):
-    """`AsyncExecutor`, called by tasks of one event loop."""
+    """`AsyncExecutor`, called by tasks of one event loop. Its versions are those of `Threads`."""
+
+    def versions(self) -> dict[str, str]:
+        """See `Side`."""
+        return {}
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -119,7 +123,8 @@ class Tasks(_Ours):
         most = len(numbers)
 
         async def one(index: int) -> str | None:
-            return _refusal(kind, await self.executor.call("charge", arguments(numbers[index % most]), task=TASK))
+            number = numbers[index % most]
+            return _refusal(kind, await self.executor.call("charge", arguments(number), task=task(number)))
 
         return self.loop.run_until_complete(crowd.tasks(callers, calls, one))
 
