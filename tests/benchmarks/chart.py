@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
-COLOURS: Final = ("#0072b2", "#56b4e9", "#777777", "#aaaaaa", "#d55e00", "#cc79a7", "#e69f00")
+COLOURS: Final = ("#0072b2", "#56b4e9", "#777777", "#aaaaaa", "#d55e00", "#cc79a7", "#e69f00", "#009e73")
 PAPER: Final = "#ffffff"
 INK: Final = "#333333"
 WIDTH: Final = 760
@@ -66,13 +66,11 @@ def lines(
         _text(right, bottom + 34, across, anchor="end", size=11),
         _text(12, top - 8, up, size=11),
     ]
-    for share in (0.25, 0.5, 0.75, 1.0):
-        y = bottom - (bottom - top) * share / 1.1
+    for value in _steps(most_y):
+        y = float(place(least_x, value).split(",")[1])
         parts.append(f'<path d="M{_LEFT},{y:.1f} H{right}" fill="none" stroke="#dddddd"/>')
-        parts.append(_text(_LEFT - 6, y + 4, _short(most_y / 1.1 * share), anchor="end", size=11))
-    for x in sorted({x for line in series.values() for x in (line[0][0], line[-1][0])} if not logarithmic else {
-        x for x, _ in points
-    }):  # fmt: skip
+        parts.append(_text(_LEFT - 6, y + 4, _short(value), anchor="end", size=11))
+    for x in sorted({x for x, _ in points}) if logarithmic else _steps(most_x):
         parts.append(_text(float(place(x, 0).split(",")[0]), bottom + 16, _short(x), anchor="middle", size=11))
     for index, (name, line) in enumerate(series.items()):
         colour = COLOURS[index % len(COLOURS)]
@@ -86,10 +84,17 @@ def lines(
     return _page(title, bottom + 44, parts)
 
 
+def _steps(most: float) -> list[float]:
+    """Three to six round values up to `most`."""
+    size: float = 10 ** math.floor(math.log10(most))
+    step = next(part * size for part in (0.2, 0.25, 0.5, 1.0, 2.0) if most / (part * size) < 6)
+    return [step * number for number in range(1, int(most / step) + 1)]
+
+
 def _short(value: float) -> str:
     if value >= 1e6:
         return f"{value / 1e6:g}M"
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
 
 
 def _text(x: float, y: float, content: str, *, anchor: str = "start", size: int = 13, weight: str = "normal") -> str:

@@ -58,7 +58,7 @@ print(json.dumps(sizes))
 
 
 def measure(interpreters: Mapping[str, Path], rounds: int) -> dict[str, dict[str, Any]]:
-    """Import time (median, ms) and installed size (MiB) of Counterfoil, for SQLite and for both databases, and of the peers."""
+    """Import time (median, ms) and installed size (MiB) of Counterfoil, with and without a driver, and of the peers."""
     pythons = {**dict.fromkeys(OURS, Path(sys.executable)), **interpreters}
     times: dict[str, list[float]] = {name: [] for name in pythons}
     for number in range(rounds + 1):
