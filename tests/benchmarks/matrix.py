@@ -177,9 +177,8 @@ def cell(
 
 
 def _calls(rate: float, callers: int, effort: Effort) -> int:
-    """As many calls as fit in a round, and no fewer than let each caller call once; a slow crowd is cut short."""
-    fitting = int(rate * effort.round_s)
-    return min(max(fitting, 10, callers if rate * effort.side_s > 4 * callers else callers // 8), CALLS_MOST)
+    """As many calls as fit in a round, and no fewer than let each caller call once: answers come in waves."""
+    return min(max(int(rate * effort.round_s), callers, 10), CALLS_MOST)
 
 
 def measure(

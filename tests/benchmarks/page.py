@@ -23,7 +23,7 @@ COMMANDS: Final = {
 }
 
 OPENING: Final = """\
-What a call costs, beside what the drivers cost and what others cost. Made by one command, which anybody can run; the
+What a call costs, beside what the drivers and what others cost. Made by one command, which anybody can run; the
 figures below are of one machine, and the ratios carry over better than the rates."""
 GROWTH: Final = """\
 Effects are written in bulk, in the shape of real ones, with their entries. Calls by `Executor` on that ledger and on an
@@ -47,13 +47,12 @@ and puts it into a file of results that is there; `--render` shows, or with `--w
 READING: Final = """\
 ## How to read it
 
-
 - A **first call** validates, names the effect, begins it durably, runs a tool that does nothing, and settles it
   durably: two commits. A **replay** is the same call again: one indexed read. **Settling a doubt** is a call that
   finds an earlier one without an end, looks, finds the effect and writes that down: one commit.
 - Each caller makes its next call when the one before has been answered. The rate is counted while all of them are
   busy. The sides take turns, round by round, and each figure is the median of its rounds. p50 and p99 are over all
-  calls of all rounds.
+  calls of all rounds. Each call names its task; a task has eight calls. None has a turn, a budget or a twin window.
 - **(a)** is the raw driver, sqlite3 or psycopg 3, writing the same rows: the effect and the entry that explains it,
   with the same columns and contents, in two transactions. Its parameters are made before the clock runs, it decides
   nothing and guards nothing. On PostgreSQL each caller has a connection, and 256 callers share 32. On SQLite all
@@ -87,6 +86,7 @@ def text(results: dict[str, Any], drawn: Sequence[str]) -> str:
     parts = [
         "# Performance",
         OPENING,
+        _busy(results),
         "## Targets, met or not",
         _targets(results),
         *(_image(name) for name in drawn),
@@ -135,6 +135,14 @@ def charts(results: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 # ---------------------------------------------------------------- details
+
+
+def _busy(results: dict[str, Any]) -> str:
+    if not report.is_busy(results):
+        return ""
+    made = results["made"]
+    said = f"a load of {made['load']:g} on {made['machine']['cores']} cores"
+    return f"**Other work ran on this machine at the same time, {said}: what stands here is noise.**"
 
 
 def _image(name: str) -> str:

@@ -54,6 +54,12 @@ def targets(results: Results) -> list[Target]:
     return [target for ledger in LEDGER_TITLES for target in _of_ledger(results, ledger)]
 
 
+def is_busy(results: Results) -> bool:
+    """Whether other work ran on the machine when the run began."""
+    made = results["made"]
+    return bool(made["load"] > 0.4 * int(made["machine"]["cores"]))
+
+
 def at(results: Results, ledger: str, kind: str, callers: int) -> Mapping[str, Any]:
     """The figures of a cell by side; empty where it was not measured."""
     found: Mapping[str, Any] = results.get("cells", {}).get(ledger, {}).get(kind, {}).get(str(callers), {})

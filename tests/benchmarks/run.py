@@ -132,6 +132,8 @@ def measure(run: Run) -> bool:
     run.specs = tuple(spec for spec in run.specs if spec.peer is None or spec.peer in run.interpreters)
     with places.opened() as opened:
         run.results["made"] = _made(run, opened)
+        if report.is_busy(run.results):
+            run.console.print("other work runs on this machine: the figures will be noise")
         kinds = [PARTS[part] for part in run.parts if part in PARTS]
         steps: dict[str, Callable[[places.Places], None]] = {
             "reconcile": run_reconcile(run), "growth": run_growth(run), "memory": run_memory(run),
@@ -304,6 +306,7 @@ def _made(run: Run, opened: places.Places) -> dict[str, Any]:
         "at": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "effort": run.effort_name,
         "machine": _machine(),
+        "load": round(os.getloadavg()[0], 1),
         "versions": {},
         "licences": {peer.name: peer.licence for peer in peers.PEERS},
     }

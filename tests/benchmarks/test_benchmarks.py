@@ -150,6 +150,7 @@ def test_a_run_makes_tables_page_and_charts(tmp_path: Path) -> None:
     assert all(one["refused"] == 0 and one["rate"] > 0 for one in cell.values())
     assert run.main(["--render", "--json", str(file), "--write", "--write-to", str(tmp_path)]) == 0
     written = (tmp_path / f"{page.NAME}.md").read_text("utf-8")
+    assert ("what stands here is noise" in written) == report.is_busy(results)
     assert "| first call against (a), 1 caller | SQLite | ≥ 0.6 |" in written
     assert "| first call against (a), 1 caller | PostgreSQL | ≥ 0.8 | not measured | – |" in written
     drawing = ElementTree.parse(tmp_path / f"{page.NAME}-first-sqlite.svg").getroot()  # noqa: S314 - our own
