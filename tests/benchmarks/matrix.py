@@ -154,7 +154,7 @@ def cell(
     for key in order:
         if key not in rates:
             try:
-                heard = sides[key].ask("round", kind=kind, callers=callers, calls=max(callers, 16))
+                heard = sides[key].ask("round", kind=kind, callers=callers, calls=max(callers, 40))
             except SideFailed as problem:
                 failed[key] = str(problem)
             else:

@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -334,4 +335,5 @@ def _machine() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no server is left behind
     sys.exit(main())
