@@ -140,8 +140,7 @@ def charts(results: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _busy(results: dict[str, Any]) -> str:
     if not report.is_busy(results):
         return ""
-    made = results["made"]
-    said = f"a load of {made['load']:g} on {made['machine']['cores']} cores"
+    said = f"a load of {report.load(results):g} on {results['made']['machine']['cores']} cores"
     return f"**Other work ran on this machine at the same time, {said}: what stands here is noise.**"
 
 
@@ -252,7 +251,11 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
 def _machine(made: dict[str, Any]) -> str:
     machine = made["machine"]
     kind = f"{machine['processor']}, {machine['cores']} cores, {machine['memory']} of memory, {machine['system']}"
-    lines = [f"{made['at']}, {made['effort']} run. {kind}, Python {machine['python']}."]
+    lines = [f"{kind}, Python {machine['python']}."]
+    runs: dict[tuple[str, str], list[str]] = {}
+    for name, part in made["parts"].items():
+        runs.setdefault((part["at"], part["effort"]), []).append(name)
+    lines += [f"{at}, {effort} run: {', '.join(names)}." for (at, effort), names in runs.items()]
     if "server" in made:
         shown = ", ".join(f"{name} {value}" for name, value in made["server"].items() if name != "server_version")
         lines.append(f"PostgreSQL {made['server']['server_version']} with {shown}.")

@@ -55,9 +55,13 @@ def targets(results: Results) -> list[Target]:
 
 
 def is_busy(results: Results) -> bool:
-    """Whether other work ran on the machine when the run began."""
-    made = results["made"]
-    return bool(made["load"] > 0.4 * int(made["machine"]["cores"]))
+    """Whether other work ran on the machine when any of the parts began."""
+    return load(results) > 0.4 * int(results["made"]["machine"]["cores"])
+
+
+def load(results: Results) -> float:
+    """The machine's load as the worst of the parts found it."""
+    return max(float(part["load"]) for part in results["made"]["parts"].values())
 
 
 def at(results: Results, ledger: str, kind: str, callers: int) -> Mapping[str, Any]:

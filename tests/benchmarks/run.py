@@ -303,17 +303,18 @@ def _environments(run: Run, wanted: set[str]) -> bool:
 
 
 def _made(run: Run, opened: places.Places) -> dict[str, Any]:
-    made = {
+    made: dict[str, Any] = {
         "at": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "effort": run.effort_name,
         "machine": _machine(),
-        "load": round(os.getloadavg()[0], 1),
         "versions": {},
         "licences": {peer.name: peer.licence for peer in peers.PEERS},
     }
     if "postgresql" in run.ledgers:
         made["server"] = opened.shown()
     earlier = run.results.get("made", {})
+    part = {"at": made["at"], "effort": run.effort_name, "load": round(os.getloadavg()[0], 1)}
+    made["parts"] = {**earlier.get("parts", {}), **dict.fromkeys(run.parts, part)}
     return {**earlier, **made, "versions": earlier.get("versions", {})}
 
 
