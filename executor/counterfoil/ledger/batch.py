@@ -266,14 +266,17 @@ class Batch:
     def _count(self) -> None:
         """Ask the guards about what has begun here and book what was settled, in one order of tasks and tools."""
         counted = [one for one in self._writes.values() if one.booking is not None or _asks(one) is not None]
-        asked = [asks for one in counted if (asks := _asks(one)) is not None]
-        there = standings(self._connection, asked) if asked else {}
+        asking = [one for one in counted if _asks(one) is not None]
+        there: dict[bytes, Standing] = {}
+        if asking:
+            asked = [asks for one in asking if (asks := _asks(one)) is not None]
+            there = {one.after.key: mine for one, mine in zip(asking, standings(self._connection, asked), strict=True)}
         for one in sorted(counted, key=_place):
             asks = _asks(one)
             if one.booking is not None:
                 accounts.book(self._connection, one.after, one.booking)
             if asks is not None:
-                self._ask(one, asks, there[asks.tenant, asks.tool])
+                self._ask(one, asks, there[one.after.key])
 
     def _ask(self, one: Writing, asks: Asks, there: Standing) -> None:
         assert isinstance(one.change, Begin)

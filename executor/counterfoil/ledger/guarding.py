@@ -21,7 +21,7 @@ from counterfoil.guard.breaker import Health, Sign
 from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, Repeats
 from counterfoil.ledger import accounts, notices, twins
-from counterfoil.ledger.repeating import TOOL, counted, insisted, set_counted, tally
+from counterfoil.ledger.repeating import TOOL, counted, counted_of, insisted, set_counted, tally
 from counterfoil.ledger.schema import tools
 from counterfoil.ledger.standing import Standing, set_circuit, standing
 from counterfoil.text import storable
@@ -68,10 +68,11 @@ def admit(
         raise GuardRefuses(Blocked("paused"))
     # From unknown a resend takes the same money that is held already.
     cost = asks.cost if begun is None or begun.open_attempts.bit_count() == 1 else None
-    account = accounts.locked(connection, asks, now)
-    circuit, mine, of_tool = there.circuit, loop.NONE, loop.NONE
-    if asks.task and asks.similar is not None:
-        mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
+    counts = there.kept or asks.budget is not None or asks.cost is not None
+    account = accounts.locked(connection, asks, now) if counts else None
+    circuit = there.circuit
+    # Where guards only note, what an earlier call of the same transaction has noted counts too.
+    mine, of_tool = there.repeats if there.repeats and asks.enforce else counted_of(connection, [asks])[0]
     for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
         _heed(connection, asks, blocked, now)
     probes = False
@@ -178,9 +179,7 @@ def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
     budgeted = asks.budget is not None or (asks.task != "" and accounts.is_kept(connection, asks))
     if budgeted or there.circuit.opened_at is not None:
         return None
-    mine = of_tool = loop.NONE
-    if asks.task and asks.similar is not None:
-        mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
+    mine, of_tool = counted_of(connection, [asks])[0]
     return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, there.circuit)
 
 
@@ -238,7 +237,7 @@ class Guards:
         def work(connection: sa.Connection) -> Blocked | None:
             now = self._time(connection)
             assert asks.similar is not None
-            mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
+            mine, of_tool = counted_of(connection, [asks])[0]
             blocked = _by_loop(mine, of_tool, asks)
             if blocked is None or not asks.enforce:
                 tally(connection, asks, End.WRONG, None, now)

@@ -6,7 +6,7 @@ Owns the reading of these columns of `tools`, and the writing of the breaker's. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -14,6 +14,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.guard.asking import Asks
 from counterfoil.guard.breaker import CLOSED, Circuit
+from counterfoil.guard.loop import Repeats
+from counterfoil.ledger.accounts import are_kept
+from counterfoil.ledger.repeating import counted_of
 from counterfoil.ledger.schema import tools
 
 # The tenant whose pause holds for everybody; no executor may have it.
@@ -22,10 +25,16 @@ EVERYBODY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a tool stands for a tenant: its breaker, and whether it is paused."""
+    """How a tool stands for a tenant: its breaker, and whether it is paused.
+
+    Read together with several others, it also says whether anything is counted for the call's task, and what had been
+    counted for the call and for its tool.
+    """
 
     circuit: Circuit = CLOSED
     paused: bool = False
+    kept: bool = True
+    repeats: tuple[Repeats, Repeats] | None = None
 
 
 _STANDING = sa.select(
@@ -48,11 +57,17 @@ def standing(connection: sa.Connection, asks: Asks, *, lock: bool = False) -> St
     return _standing(found, asks)
 
 
-def standings(connection: sa.Connection, asked: Sequence[Asks]) -> dict[tuple[str, str], Standing]:
-    """How several tools stand, by tenant and tool: one reading for all."""
-    names = sorted({one.tool for one in asked})
-    found = connection.execute(_OF_TOOLS, {"of_tools": names}).all()
-    return {(one.tenant, one.tool): _standing([row for row in found if row.tool == one.tool], one) for one in asked}
+def standings(connection: sa.Connection, asked: Sequence[Asks]) -> list[Standing]:
+    """How the tools of several calls stand, in three readings for all."""
+    kept, repeats = are_kept(connection, asked), counted_of(connection, asked)
+    if len(asked) == 1:
+        return [replace(standing(connection, asked[0]), kept=kept[0], repeats=repeats[0])]
+    found = connection.execute(_OF_TOOLS, {"of_tools": sorted({one.tool for one in asked})}).all()
+    there = {(one.tenant, one.tool): _standing([row for row in found if row.tool == one.tool], one) for one in asked}
+    return [
+        replace(there[one.tenant, one.tool], kept=kept[place], repeats=repeats[place])
+        for place, one in enumerate(asked)
+    ]
 
 
 def _standing(found: Sequence[Any], asks: Asks) -> Standing:
