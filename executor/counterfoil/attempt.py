@@ -87,7 +87,7 @@ class Effect:
         id: str,  # noqa: A002 - the field's public name
         provider_key: str = "",
         provider_keys: tuple[str, ...] = (),
-        arguments: Mapping[str, Any] | None = None,
+        arguments: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
         context: Any = None,
         attempt: int = 0,
         gate: Gate | None = None,
@@ -99,7 +99,7 @@ class Effect:
         self._id = id
         self._provider_key = provider_key
         self._provider_keys = provider_keys or ((provider_key,) if provider_key else ())
-        self._arguments = dict(arguments or {})
+        self._arguments = arguments if callable(arguments) else dict(arguments or {})
         self._context = context
         self._attempt = attempt
         self._gate = gate
@@ -134,6 +134,8 @@ class Effect:
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The validated arguments by name, as the ledger keeps them. Secrets are never among them."""
+        if callable(self._arguments):  # few functions ask, and reading them back is not for nothing
+            self._arguments = dict(self._arguments())
         return self._arguments
 
     @property

@@ -7,7 +7,7 @@ Owns the shapes that flow and ledger exchange (over the runner). Decides nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from counterfoil.effect import Found, Proof, Row, Verdict
@@ -113,6 +113,7 @@ class SettleReturned:
     fence: where it is declined, the effect must be rolled back (protocol F11).
 
     `original` is what a revoke found in place of an acknowledgement: the effect that it should have taken back.
+    `row`: as it was begun. Where the ledger's is still that one it is not read again before it is written.
     """
 
     key: bytes
@@ -127,13 +128,15 @@ class SettleReturned:
     health: Health | None = None
     original: Found[None] | None = None
     original_value: StoredValue | None = None
+    row: Row | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleClosed:
     """The attempt proved by itself that it had no effect (P1). It speaks for its own attempt alone (protocol F1).
 
-    `account`: of what was raised, for engineers; it stands in the entry."""
+    `account`: of what was raised, for engineers; it stands in the entry. `row` as for a success.
+    """
 
     key: bytes
     attempt: int
@@ -146,13 +149,15 @@ class SettleClosed:
     key_unused: bool = False
     account: Mapping[str, Any] | None = None
     health: Health | None = None
+    row: Row | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleLost:
     """The attempt proved nothing. Ends the lease; guarded by the fence.
 
-    `key_unread`: it had not asked for its provider key, so its request, if there was one, did not carry it.
+    `key_unread`: it had not asked for its provider key, so its request, if there was one, did not carry it. `row` as
+    for a success.
     """
 
     key: bytes
@@ -164,6 +169,7 @@ class SettleLost:
     key_unread: bool = False
     account: Mapping[str, Any] | None = None
     health: Health | None = None
+    row: Row | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ else may import it. All instants are integer microseconds since 1970-01-01T00:00
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
@@ -190,7 +190,7 @@ Outcome: TypeAlias = Returned | NeverSent | Refused | Lost
 # ---------------------------------------------------------------- the row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One effect as the ledger holds it. `now` is the ledger's time of this reading.
 
@@ -267,6 +267,18 @@ class Row:
     created_at: int = 0
     updated_at: int = 0
     now: int = 0
+
+    def changed(self, content: Mapping[str, Any]) -> Row:
+        """The same row with other content in some of its fields: `dataclasses.replace`, a dozen times faster, since a
+        call makes several of them and a row has many fields."""
+        return Row.whole({**self.__dict__, **content})
+
+    @classmethod
+    def whole(cls, content: dict[str, Any]) -> Row:
+        """The row with this content of every one of its fields."""
+        row = object.__new__(cls)
+        row.__dict__.update(content)
+        return row
 
     @property
     def live(self) -> bool:

@@ -23,7 +23,7 @@ def settling(
 ) -> Change:
     """The change that the end of an attempt of `row` asks the ledger for. `breaker`: what it is counted for, where a
     fault is to be counted, or one had been when the attempt was `admitted`."""
-    change = _settling(row, end, actor, speaks_for_key)
+    change = replace(_settling(row, end, actor, speaks_for_key), row=row)
     counts = end.sign is Sign.FAULT or (admitted is not None and admitted.circuit != CLOSED)
     return replace(change, health=Health(end.sign, breaker)) if counts and breaker is not None else change
 

@@ -38,7 +38,7 @@ def unknown(number: int, owner: str | None, lease: int, situation: str, look_at:
 def settled(number: int, proof: Proof, verified: bool) -> Row:
     verdict = Verdict.EFFECT_APPLIED if proof in (Proof.RETURNED, Proof.FOUND) else Verdict.NO_EFFECT
     row = unknown(number, None, 0, "there", START_US)
-    content = {name: getattr(row, name) for name in row.__slots__}
+    content = {name: getattr(row, name) for name in row.__dataclass_fields__}
     content |= {
         "verdict": verdict,
         "proof": proof,
@@ -107,7 +107,7 @@ def test_no_state_is_skipped_in_silence(executor: Executor) -> None:
 def test_the_ledger_takes_no_doubt_that_nobody_would_look_at(executor: Executor, column: str) -> None:
     """An unknown effect without a next look, or without a time at which a person is told, cannot be written."""
     row = unknown(1, None, 0, "there", START_US)
-    content = {name: getattr(row, name) for name in row.__slots__} | {column: None}
+    content = {name: getattr(row, name) for name in row.__dataclass_fields__} | {column: None}
     with pytest.raises(sa.exc.IntegrityError):
         insert(executor, [Row(**content)])
 

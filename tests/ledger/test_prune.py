@@ -223,7 +223,7 @@ def test_what_is_not_over_is_left_as_it_is(ledger: Ledger, clock: ManualClock, m
 
 
 def _same(row: Row, before: Row) -> bool:
-    return all(getattr(row, name) == getattr(before, name) for name in Row.__slots__ if name != "now")
+    return all(getattr(row, name) == getattr(before, name) for name in Row.__dataclass_fields__ if name != "now")
 
 
 def test_the_record_goes_when_the_key_is_forgotten(ledger: Ledger, clock: ManualClock) -> None:

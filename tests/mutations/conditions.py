@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mutations.rules import RULES, Rule
+from mutations.together import TOGETHER
 
 FAILURE: Final = "failure.py"
 CLOCKS: Final = "transition/clocks.py"
@@ -93,4 +94,4 @@ CONDITIONS: Final = (
     Rule("an idempotent effect has a window", "declaration.py", "if self.idempotent and self.policy.idempotent_window_s is None:", "if False:", ON_DECLARING),
     Rule("what was found is one or more", "effect.py", " or not max(1, len(references)) <= total <= COUNT_MAX", "", ("tests/unit/test_evidence.py",)),
 )  # fmt: skip
-ALL_RULES: Final = (*RULES, *CONDITIONS)
+ALL_RULES: Final = (*RULES, *CONDITIONS, *TOGETHER)

@@ -27,7 +27,7 @@ BEGIN: Final = "transition/begin.py"
 OUTCOME: Final = "transition/outcome.py"
 LOOK: Final = "transition/look.py"
 PERSON: Final = "transition/person.py"
-LEDGER: Final = "ledger/ledger.py"
+BATCH: Final = "ledger/batch.py"
 SHELL: Final = "runner/shell.py"
 ASYNC: Final = "runner/asynchronous.py"
 ON_BEGIN: Final = ("tests/ledger/test_begin.py",)
@@ -327,18 +327,18 @@ RULES: Final = (
         ON_LOOK,
     ),
     Rule("a look-alike is no proof", "ledger/proofs.py", 'if found.matches == "look_alike":', "if False:", ON_LOOK),
-    Rule("a shared reference is told", LEDGER, "        if shared:\n", "        if False:\n", ON_SETTLE),
+    Rule("a shared reference is told", BATCH, "            if one.shared:\n", "            if False:\n", ON_SETTLE),
     Rule(
         "a vanished effect is not begun anew",
-        LEDGER,
-        "if isinstance(change, Begin) and change.fresh:\n            if change.named_by",
-        "if isinstance(change, Begin):\n            if change.named_by",
+        BATCH,
+        "isinstance(one, Begin) and one.fresh and self._is_open(one)",
+        "isinstance(one, Begin) and self._is_open(one)",
         ON_TROUBLE,
     ),
     Rule(
         "a COMMIT in doubt is asked again",
         "ledger/transaction.py",
-        "raise (Transient if refused else _CommitInDoubt) from None",
+        "raise (Transient if refused else CommitInDoubt) from None",
         'raise LedgerUnavailable("", certain=True) from None',
         ON_TROUBLE,
     ),
@@ -423,8 +423,8 @@ RULES: Final = (
     Rule(
         "an unwritten end is written later",
         SHELL,
-        "                self.site.backlog.add(change)\n",
-        "                pass\n",
+        "            self.site.backlog.add(change)\n",
+        "            pass\n",
         ON_TROUBLE,
     ),
     Rule(
@@ -760,15 +760,15 @@ RULES: Final = (
     Rule(
         "guard: a paused tool sends nothing",
         GUARDING,
-        '    if tool["paused"]:\n        raise GuardRefuses(Blocked("paused"))\n    # From',
+        '    if there.paused:\n        raise GuardRefuses(Blocked("paused"))\n    # From',
         '    if False:\n        raise GuardRefuses(Blocked("paused"))\n    # From',
         ON_GUARDS,
     ),
     Rule(
         "guard: a pause holds in every mode and for every tenant",
-        GUARDING,
-        "tools.c.tenant.in_((asks.tenant, EVERYBODY))",
-        "tools.c.tenant.in_((asks.tenant,))",
+        "ledger/standing.py",
+        "if one.tenant not in (asks.tenant, EVERYBODY):",
+        "if one.tenant not in (asks.tenant,):",
         ("tests/cli/test_guards.py",),
     ),
     Rule(

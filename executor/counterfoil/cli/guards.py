@@ -13,7 +13,7 @@ from counterfoil.cli.options import JsonOption, LedgerOption
 from counterfoil.cli.options import TenantOption as ListedOption
 from counterfoil.errors import UsageError
 from counterfoil.ledger.audit import ToolState, instant_text
-from counterfoil.ledger.guarding import EVERYBODY
+from counterfoil.ledger.standing import EVERYBODY
 from counterfoil.runner import task
 
 ToolArgument = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name.")]

@@ -6,7 +6,7 @@ COMMIT, so that whoever asks for the same budget waits and sees it. What is deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -72,8 +72,19 @@ def declare(connection: sa.Connection, tenant: str, task: str, budget: Budget | 
 
 def is_kept(connection: sa.Connection, asks: Asks) -> bool:
     """Whether anything is counted for the task."""
-    asked = sa.select(tasks.c.seq).where(_of(asks.tenant, storable(asks.task)))
-    return connection.execute(asked).first() is not None
+    return are_kept(connection, [asks])[0]
+
+
+def are_kept(connection: sa.Connection, asked: Sequence[Asks]) -> list[bool]:
+    """Whether anything is counted for the tasks of several calls, in one reading."""
+    named = {(asks.tenant, storable(asks.task)) for asks in asked if asks.task}
+    if len(named) <= 1:
+        found = connection.execute(_KEPT, dict(zip(("of_tenant", "of_task"), *named, strict=True))) if named else ()
+    else:
+        tenants, names = {tenant for tenant, _ in named}, {task for _, task in named}
+        found = connection.execute(_ALL_KEPT, {"of_tenants": sorted(tenants), "of_tasks": sorted(names)})
+    kept = {(one.tenant, one.task) for one in found}
+    return [bool(asks.task) and (asks.tenant, storable(asks.task)) in kept for asks in asked]
 
 
 def read(connection: sa.Connection, tenant: str, task: str) -> Account:
@@ -129,11 +140,19 @@ def _of(tenant: str, task: str) -> Any:
     return (tasks.c.tenant == tenant) & (tasks.c.task == task)
 
 
+_NAMED: Final = (tasks.c.tenant == sa.bindparam("of_tenant")) & (tasks.c.task == sa.bindparam("of_task"))
+_ROW: Final = sa.select(tasks).where(_NAMED)
+_ROW_LOCKED: Final = _ROW.with_for_update()
+_KEPT: Final = sa.select(tasks.c.tenant, tasks.c.task).where(_NAMED)
+_ALL_KEPT: Final = sa.select(tasks.c.tenant, tasks.c.task).where(
+    tasks.c.tenant.in_(sa.bindparam("of_tenants", expanding=True))
+    & tasks.c.task.in_(sa.bindparam("of_tasks", expanding=True))
+)
+
+
 def _row(connection: sa.Connection, tenant: str, task: str) -> Mapping[str, Any] | None:
-    asked = sa.select(tasks).where(_of(tenant, task))
-    if connection.dialect.name != "sqlite":
-        asked = asked.with_for_update()
-    found = connection.execute(asked).mappings().first()
+    asked = _ROW if connection.dialect.name == "sqlite" else _ROW_LOCKED
+    found = connection.execute(asked, {"of_tenant": tenant, "of_task": task}).mappings().first()
     return None if found is None else dict(found)
 
 

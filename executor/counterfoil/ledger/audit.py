@@ -18,11 +18,11 @@ from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.ledger import accounts
 from counterfoil.ledger.concealed import cipher_of, reveal_entry
 from counterfoil.ledger.connect import READS
-from counterfoil.ledger.guarding import EVERYBODY
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.notices import to_incident
 from counterfoil.ledger.rows import COLUMNS, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings, tools
+from counterfoil.ledger.standing import EVERYBODY
 from counterfoil.ledger.stats import CodeStat, Group, Stat, coded, grouped
 from counterfoil.text import storable
 

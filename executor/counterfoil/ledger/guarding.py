@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,18 +17,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from counterfoil.effect import Row
 from counterfoil.guard import breaker, budget, loop
 from counterfoil.guard.asking import Admitted, Asks, Blocked
-from counterfoil.guard.breaker import Circuit, Health, Sign
+from counterfoil.guard.breaker import Health, Sign
 from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, Repeats
 from counterfoil.ledger import accounts, notices, twins
-from counterfoil.ledger.repeating import TOOL, counted, insisted, set_counted, tally
+from counterfoil.ledger.repeating import TOOL, counted, counted_of, insisted, set_counted, tally
 from counterfoil.ledger.schema import tools
+from counterfoil.ledger.standing import Standing, set_circuit, standing
 from counterfoil.text import storable
 
 T = TypeVar("T")
 
-# The tenant whose pause holds for everybody; no executor may have it.
-EVERYBODY: Final = "*"
 OPENED: Final = "breaker_opened"
 # Refusals that are no incident, but counted, for a model may go on after them.
 INSISTED: Final = ("paused", "breaker_open")
@@ -54,24 +53,38 @@ class Write(Protocol):
     def __call__(self, work: Callable[[sa.Connection], T], /) -> T: ...
 
 
-def admit(connection: sa.Connection, asks: Asks, claim: str, now: int, *, begun: Row | None) -> Admitted:
-    """Let one attempt through, and count it. `begun`: the effect's row with what the begin has written.
+def admit(
+    connection: sa.Connection, asks: Asks, claim: str, now: int, *, begun: Row | None, there: Standing | None = None
+) -> Admitted:
+    """Let one attempt through, and count it. `begun`: the effect's row with what the begin has written; `there`: what
+    is known of its tool in this transaction. A refusal has written nothing but a task's row with its budget.
 
     Raises:
         GuardRefuses: a guard is against it. With `asks.enforce` False only a pause is; the others are noted.
         UsageError: the task has another budget.
     """
-    tool = _tool(connection, asks)
-    if tool["paused"]:
+    there = there or standing(connection, asks)
+    if there.paused:
         raise GuardRefuses(Blocked("paused"))
     # From unknown a resend takes the same money that is held already.
     cost = asks.cost if begun is None or begun.open_attempts.bit_count() == 1 else None
-    account = accounts.locked(connection, asks, now)
-    circuit, mine, of_tool = tool["circuit"], loop.NONE, loop.NONE
-    if asks.task and asks.similar is not None:
-        mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
+    counts = there.kept or asks.budget is not None or asks.cost is not None
+    account = accounts.locked(connection, asks, now) if counts else None
+    circuit = there.circuit
+    # Where guards only note, what an earlier call of the same transaction has noted counts too.
+    mine, of_tool = there.repeats if there.repeats and asks.enforce else counted_of(connection, [asks])[0]
     for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
         _heed(connection, asks, blocked, now)
+    probes = False
+    if asks.breaker is not None and circuit.opened_at is not None:
+        circuit = standing(connection, asks, lock=True).circuit
+        wait_us = breaker.wait_us(circuit, asks.breaker, now)
+        _heed(connection, asks, Blocked("breaker_open", wait_us=wait_us) if wait_us else None, now)
+        probes = circuit.opened_at is not None and not wait_us
+    is_new = begun is not None and begun.open_attempts.bit_count() == 1
+    if asks.twin is not None and begun is not None and is_new:
+        _heed(connection, asks, twins.held(connection, begun, asks.twin, now), now)
+        twins.note(connection, begun, asks.twin, now)
     if account is not None and not asks.enforce:
         account = accounts.locked(connection, asks, now)  # what was noted just now stands in it
     if account is not None:
@@ -79,15 +92,9 @@ def admit(connection: sa.Connection, asks: Asks, claim: str, now: int, *, begun:
         accounts.write(connection, asks, account, now)
         if begun is not None and cost is not None:
             accounts.reserve(connection, begun, account)
-    if asks.breaker is not None and circuit.opened_at is not None:
-        circuit = _tool(connection, asks, lock=True)["circuit"]
-        wait_us = breaker.wait_us(circuit, asks.breaker, now)
-        _heed(connection, asks, Blocked("breaker_open", wait_us=wait_us) if wait_us else None, now)
-        if circuit.opened_at is not None and not wait_us:
-            circuit = breaker.probing(circuit, claim, now + asks.lease_us)
-            _set_circuit(connection, asks.tenant, asks.tool, circuit)
-    if asks.twin is not None and begun is not None and begun.open_attempts.bit_count() == 1:
-        _heed(connection, asks, twins.held(connection, begun, asks.twin, now), now)
+    if probes:
+        circuit = breaker.probing(circuit, claim, now + asks.lease_us)
+        set_circuit(connection, asks.tenant, asks.tool, circuit)
     return Admitted(mine, circuit)
 
 
@@ -141,41 +148,20 @@ def _incident(connection: sa.Connection, asks: Asks, blocked: Blocked, now: int)
 # ---------------------------------------------------------------- a tool's breaker, and its pause
 
 
-def _tool(connection: sa.Connection, asks: Asks, *, lock: bool = False) -> dict[str, Any]:
-    mine = (tools.c.tool == asks.tool) & tools.c.tenant.in_((asks.tenant, EVERYBODY))
-    asked = sa.select(tools).where(mine)
-    if lock and connection.dialect.name != "sqlite":
-        asked = asked.where(tools.c.tenant == asks.tenant).with_for_update()
-    circuit, paused = breaker.CLOSED, False
-    for one in connection.execute(asked).mappings():
-        paused |= one["paused_at"] is not None
-        if one["tenant"] == asks.tenant:
-            circuit = Circuit(one["failures"], one["opened_at"], one["probe_claim"], one["probe_until"])
-    return {"circuit": circuit, "paused": paused}
-
-
-def _set_circuit(connection: sa.Connection, tenant: str, tool: str, circuit: Circuit) -> None:
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
-    content: dict[str, Any] = {"failures": circuit.failures, "opened_at": circuit.opened_at}
-    content |= {"probe_claim": circuit.probe_claim, "probe_until": circuit.probe_until}
-    place = {"tenant": tenant, "tool": tool}
-    connection.execute(insert.values(place | content).on_conflict_do_update(index_elements=list(place), set_=content))
-
-
 def weigh(connection: sa.Connection, asks: Asks, health: Health, claim: str | None, now: int) -> None:
     """Count what the end of an attempt says of the service behind its tool; opening is an incident."""
-    seen: Circuit = _tool(connection, asks)["circuit"]
+    seen = standing(connection, asks).circuit
     if health.sign is not Sign.FAULT and breaker.after(seen, health, claim, now) == seen:
         return
     if seen == breaker.CLOSED:  # a row to lock
         insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
         place = {"tenant": asks.tenant, "tool": asks.tool, "failures": 0}
         connection.execute(insert.values(place).on_conflict_do_nothing())
-    before: Circuit = _tool(connection, asks, lock=True)["circuit"]
+    before = standing(connection, asks, lock=True).circuit
     after = breaker.after(before, health, claim, now)
     if after == before:
         return
-    _set_circuit(connection, asks.tenant, asks.tool, after)
+    set_circuit(connection, asks.tenant, asks.tool, after)
     if after.opened_at is not None and before.opened_at is None:
         detail = {"failures": after.failures, "open_s": health.breaker.open_s, "actor": asks.actor}
         notices.enter_about(connection, asks.tenant, asks.tool, asks.task, OPENED, detail, now)
@@ -187,16 +173,14 @@ def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
     Raises:
         GuardRefuses: the tool is paused.
     """
-    tool = _tool(connection, asks)
-    if tool["paused"]:
+    there = standing(connection, asks)
+    if there.paused:
         raise GuardRefuses(Blocked("paused"))
     budgeted = asks.budget is not None or (asks.task != "" and accounts.is_kept(connection, asks))
-    if budgeted or tool["circuit"].opened_at is not None:
+    if budgeted or there.circuit.opened_at is not None:
         return None
-    mine = of_tool = loop.NONE
-    if asks.task and asks.similar is not None:
-        mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
-    return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, tool["circuit"])
+    mine, of_tool = counted_of(connection, [asks])[0]
+    return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, there.circuit)
 
 
 class Guards:
@@ -253,7 +237,7 @@ class Guards:
         def work(connection: sa.Connection) -> Blocked | None:
             now = self._time(connection)
             assert asks.similar is not None
-            mine, of_tool = counted(connection, asks, asks.similar), counted(connection, asks, TOOL)
+            mine, of_tool = counted_of(connection, [asks])[0]
             blocked = _by_loop(mine, of_tool, asks)
             if blocked is None or not asks.enforce:
                 tally(connection, asks, End.WRONG, None, now)

@@ -25,6 +25,7 @@ from counterfoil.ledger.concealed import cipher_of
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.rows import COLUMNS, to_row
 from counterfoil.ledger.schema import effects, entries, incidents, sightings
+from counterfoil.ledger.writing import write
 from counterfoil.transition.keeping import kept_because, tombstone
 
 BATCH: Final = 200
@@ -93,7 +94,7 @@ class _Prune:
         found = _old(connection, after, now - self.older_than_us, self.tenant, self.size)
         keys = [bytes(one["key"]) for one in found]
         undone, watched = _with_open_undo(connection), _with_open_incident(connection, keys)
-        reading = self.ledger._reading(now)
+        reading = self.ledger.times.reading(now)
         kept: Counter[str] = Counter()
         going: list[tuple[Row, RowMapping]] = []
         for one in found:
@@ -123,7 +124,7 @@ class _Prune:
             left = tombstone(
                 row, reading, digest=digest(lines[row.key]), exported=self.archive is not None, actor=self.by
             )
-            self.ledger._update(connection, row, left)
+            write(connection, row, left)
 
 
 def _old(connection: sa.Connection, after: bytes, before: int, tenant: str | None, size: int) -> Sequence[RowMapping]:

@@ -8,44 +8,37 @@ Only record writes are ever repeated; a change that is asked again after a lost 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from operator import attrgetter
+from typing import Final, TypeVar
 
 import sqlalchemy as sa
 
-from counterfoil.changes import (
-    GUARDED,
-    ORIGINAL,
-    Answer,
-    Applied,
-    Begin,
-    Change,
-    Declined,
-    Reading,
-    SettleClosed,
-    SettleLook,
-    SettleLost,
-    SettleReturned,
-)
+from counterfoil.changes import GUARDED, ORIGINAL, Answer, Applied, Begin, Change, Declined, SettleClosed
 from counterfoil.clock import Clock, SystemClock
 from counterfoil.effect import MICROSECONDS, Incident, Row
 from counterfoil.errors import LedgerUnavailable
-from counterfoil.guard import Admitted, Asks, Blocked, budget
+from counterfoil.guard import Blocked
 from counterfoil.host import Host, SystemHost
-from counterfoil.ledger import accounts, concealed, notices, pins, proofs, undos
+from counterfoil.ledger import concealed, notices
+from counterfoil.ledger.batch import Batch, Carried, Mismatched, Refused, Times
 from counterfoil.ledger.chores import Chores
-from counterfoil.ledger.cipher import CipherKeys
-from counterfoil.ledger.guarding import GuardRefuses, Guards, admit, weigh
+from counterfoil.ledger.cipher import CipherKeys, Unreadable
+from counterfoil.ledger.guarding import GuardRefuses, Guards
 from counterfoil.ledger.joint import Joint, is_under_way, undone
-from counterfoil.ledger.rows import INSTANTS, all_columns, to_columns, to_row
-from counterfoil.ledger.statements import BIRTH, BY_KEY, BY_KEY_NOW, ENTRY, GUARDED_UPDATE, SERVER_NOW
-from counterfoil.ledger.transaction import PATIENCE_S, Transactions, Transient
+from counterfoil.ledger.rows import to_row
+from counterfoil.ledger.statements import BY_KEY, BY_KEY_NOW, BY_KEYS, BY_KEYS_NOW, SERVER_NOW
+from counterfoil.ledger.transaction import PATIENCE_S, CommitInDoubt, Transactions, Transient
 from counterfoil.ledger.undos import OriginalRefuses
-from counterfoil.text import storable
-from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
+from counterfoil.ledger.writer import Fell, Writer, is_grouped
 
 T = TypeVar("T")
+
+# On a server a batch waits no longer for a lock, since all of it would wait.
+LOCK_WAIT_S: Final = 0.25
+# How many callers are served in their own threads before others wait and go together: writers on SQLite take turns.
+DIRECT: Final = {"sqlite": 1, "postgresql": 2}
 
 
 class Ledger(Chores):
@@ -59,6 +52,7 @@ class Ledger(Chores):
         patience_s: seconds for which a record write is repeated while the database is away.
         on_incident: told of each incident once it is written; it must not raise.
         host: how to wait while the database is in the way.
+        grouped: whether callers who ask at the same moment share a transaction; left out: as `writer` has it.
         cipher_keys: with which what is encrypted is read and written.
     """
 
@@ -71,6 +65,7 @@ class Ledger(Chores):
         patience_s: float | None = None,
         on_incident: Callable[[Incident], None] | None = None,
         host: Host | None = None,
+        grouped: bool | None = None,
         cipher_keys: CipherKeys | None = None,
     ) -> None:
         engine = concealed.with_cipher(engine, cipher_keys)
@@ -80,9 +75,26 @@ class Ledger(Chores):
         self.margin_us = round(clock_margin_s * MICROSECONDS)
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._host_time = self._is_sqlite or self.clock.settable
-        self._transactions = Transactions(engine, PATIENCE_S if patience_s is None else patience_s, self.host)
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
+        self._transactions = Transactions(engine, self._patience_s, self.host)
         self._on_incident = on_incident
+        self.times = Times(self.clock, self._host_time, self.margin_us)
         self.guards = Guards(self.write, self._asked, self._time)
+        self.grouped = is_grouped() if grouped is None else grouped
+        direct = DIRECT[engine.dialect.name] if self.grouped else 1_000_000
+        self._writer: Writer[Change, Carried] = Writer(
+            self.host, "counterfoil-writer", key=attrgetter("key"), direct=direct,
+            alone=self._apply_alone, together=self._apply_waiting,
+        )  # fmt: skip
+        self._reader: Writer[bytes, Row | Unreadable | None] = Writer(
+            self.host, "counterfoil-reader", key=None, direct=direct,
+            alone=lambda key: self._read([key])[0], together=lambda waiting: self._read(waiting()),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """End the threads that serve callers together; who asks later is served alone."""
+        self._writer.close()
+        self._reader.close()
 
     # ------------------------------------------------------------ reading
 
@@ -90,9 +102,18 @@ class Ledger(Chores):
         """The effect of a key, or None: one indexed read.
 
         Raises:
-            LedgerUnavailable: the database does not answer.
+            LedgerUnavailable: the database does not answer, or what it keeps cannot be decrypted.
         """
-        return self._asked(lambda connection: self._select(connection, key))
+        found = self._reader.ask(key)
+        if isinstance(found, Fell):
+            found = self._read([key])[0]
+        if isinstance(found, LedgerUnavailable):
+            raise found
+        return found
+
+    def read_soon(self, key: bytes, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Row | BaseException | None]:
+        """`read` while the loop goes on; what it raises is the future's answer."""
+        return self._reader.submit(key, loop)
 
     def now(self) -> int:
         """The ledger's time."""
@@ -105,50 +126,113 @@ class Ledger(Chores):
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         return self._transactions.read(question)
 
-    def _select(self, connection: sa.Connection, key: bytes, *, lock: bool = False) -> Row | None:
+    def _read(self, keys: Sequence[bytes]) -> list[Row | Unreadable | None]:
+        return self._asked(lambda connection: self._selected(connection, keys))
+
+    def _selected(self, connection: sa.Connection, keys: Sequence[bytes]) -> list[Row | Unreadable | None]:
         now = self.clock.wall_us() if self._host_time else None
-        statement = BY_KEY if now is not None else BY_KEY_NOW
-        if lock and not self._is_sqlite:
-            statement = statement.with_for_update()
-        found = connection.execute(statement, {"wanted": key}).mappings().first()
-        if found is None:
-            return None
-        return to_row(found, now if now is not None else int(found["now"]), concealed.cipher_of(connection))
+        if len(keys) == 1:
+            asked = connection.execute(BY_KEY_NOW if now is None else BY_KEY, {"wanted": keys[0]})
+        else:
+            asked = connection.execute(BY_KEYS_NOW if now is None else BY_KEYS, {"wanted": sorted(set(keys))})
+        found: dict[bytes, Row | Unreadable] = {}
+        for one in asked.mappings():
+            try:
+                row = to_row(one, int(one["now"]) if now is None else now, concealed.cipher_of(connection))
+            except Unreadable as problem:  # the answer of who asked for it, and of nobody else
+                found[bytes(one["key"])] = problem
+            else:
+                found[row.key] = row
+        return [found.get(key) for key in keys]
 
     # ------------------------------------------------------------ changing
+
+    def change(self, change: Change) -> Answer:
+        """Make one change, in one transaction with what others ask for at the same moment.
+
+        Raises:
+            LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
+                not be asked again (`certain=False`).
+        """
+        return self.concluded(change, self._writer.ask(change))
+
+    def change_soon(self, change: Change, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Carried | BaseException]:
+        """`change` while the loop goes on. What comes of it is for `concluded`, which may take a while.
+
+        Raises:
+            LedgerUnavailable: too many wait; nothing was written.
+        """
+        return self._writer.submit(change, loop)
+
+    def concluded(self, change: Change, carried: Carried | BaseException) -> Answer:
+        """The answer to a change that was carried out among others, or is now by itself. Raises as `change`."""
+        match carried:
+            case Applied() | Declined():
+                return carried
+            case Refused(blocked):
+                return self.refused(change, blocked)
+            case Fell():
+                return self._apply_alone(change, in_doubt=carried.in_doubt)
+            case BaseException():
+                raise carried
+            case _:
+                return self._apply_alone(change)
 
     def apply(self, changes: Sequence[Change], *, patience_s: float | None = None) -> list[Answer]:
         """Make the changes in one transaction and answer each in the order given; `patience_s` as for the ledger.
 
         Raises:
-            LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
-                not be asked again (`certain=False`).
+            LedgerUnavailable: as for `change`.
             ValueError: two changes of one key.
         """
-        if len({change.key for change in changes}) != len(changes):
-            raise ValueError("a batch holds one change per key")
-        order = sorted(range(len(changes)), key=lambda index: changes[index].key)
+        if len(changes) == 1:
+            return [self._apply_alone(changes[0], patience_s)]
+        carried = self._apply_together(lambda: changes, self._patience_s if patience_s is None else patience_s)
+        return [self.concluded(change, one) for change, one in zip(changes, carried, strict=True)]
 
-        def work(connection: sa.Connection) -> list[Answer]:
-            answers: dict[int, Answer] = {index: self._change(connection, changes[index]) for index in order}
-            return [answers[index] for index in range(len(changes))]
+    def _apply_waiting(self, waiting: Callable[[], Sequence[Change]]) -> Sequence[Carried | BaseException]:
+        return self._apply_together(waiting, self._patience_s if self._is_sqlite else LOCK_WAIT_S)
+
+    def _apply_together(
+        self, waiting: Callable[[], Sequence[Change]], wait_s: float
+    ) -> Sequence[Carried | BaseException]:
+        """Try to make several changes in one transaction, once; what comes of each, for `concluded`."""
+        fell = Fell(in_doubt=False)
+        for unread in (True, False):
+            try:
+                return self._told(self._transactions.write_once(self._batch(waiting, unread), wait_s))
+            except Mismatched:  # read anew, they are what they are
+                continue
+            except CommitInDoubt:
+                fell = Fell(in_doubt=True)
+            except (Transient, LedgerUnavailable):
+                pass  # each finds out for itself, and with its own patience
+            break
+        return [fell] * len(waiting())
+
+    def _batch(
+        self, waiting: Callable[[], Sequence[Change]], unread: bool
+    ) -> Callable[[sa.Connection], tuple[list[Carried], list[Incident]]]:
+        def work(connection: sa.Connection) -> tuple[list[Carried], list[Incident]]:
+            raised = notices.fresh(connection)
+            return Batch(connection, self.times).all(waiting(), unread=unread), raised
+
+        return work
+
+    def _apply_alone(self, change: Change, patience_s: float | None = None, *, in_doubt: bool = False) -> Answer:
+        def work(connection: sa.Connection) -> tuple[Answer, list[Incident]]:
+            raised = notices.fresh(connection)
+            return Batch(connection, self.times).one(change), raised
 
         try:
-            return self.write(work, patience_s=patience_s)
+            return self._told(self._transactions.write(work, patience_s=patience_s, in_doubt=in_doubt))
         except OriginalRefuses as refused:
-            if len(changes) == 1:
-                return [Declined(None, f"{ORIGINAL}{refused.guard}")]
+            return Declined(None, f"{ORIGINAL}{refused.guard}")
         except GuardRefuses as refused:
-            if len(changes) == 1:
-                return [self.refused(changes[0], refused.blocked)]
-        except LedgerUnavailable as refused:
-            if len(changes) == 1 or not refused.certain:
-                raise
-        # Nothing was written: one change that the database refuses must not share its fate with the others.
-        return [self.apply([change], patience_s=patience_s)[0] for change in changes]
+            return self.refused(change, refused.blocked)
 
     def refused(self, change: Change, blocked: Blocked) -> Answer:
-        """A begin that a guard is against, once it is rolled back: the row as it is then. Raises as `apply`."""
+        """A begin that a guard is against, once it is rolled back: the row as it is then. Raises as `change`."""
         asks = change.asks if isinstance(change, Begin) else None
         blocked = blocked if asks is None else self.guards.told(asks, blocked)
         return Declined(self.read(change.key), GUARDED, blocked)
@@ -178,140 +262,18 @@ class Ledger(Chores):
             raised = notices.fresh(connection)
             return work(connection), raised
 
-        result, raised = self._transactions.write(noticed, patience_s=patience_s)
+        return self._told(self._transactions.write(noticed, patience_s=patience_s))
+
+    def _told(self, done: tuple[T, list[Incident]]) -> T:
+        result, raised = done
         if self._on_incident is not None:
             for incident in raised:
                 self._on_incident(incident)
         return result
 
     def _change(self, connection: sa.Connection, change: Change) -> Answer:
-        if isinstance(change, Begin) and change.fresh:
-            if change.named_by is not None:
-                pins.hold(connection, change.named_by)
-            born = self._insert(connection, change)
-            if born is not None:
-                self._undo(connection, born, change)
-                return Applied(born, self._admitted(connection, born, change))
-        row = self._select(connection, change.key, lock=True)
-        if row is None:
-            if isinstance(change, Begin) and change.fresh:
-                raise Transient  # another's insert was in the way, and is gone or not visible in this snapshot
-            return Declined(None, "no_row")
-        return self._decided(connection, row, change)
-
-    def _decided(self, connection: sa.Connection, row: Row, change: Change) -> Answer:
-        shared: tuple[bytes, ...] = ()
-        if isinstance(change, SettleLook) and change.found is not None:
-            change = proofs.own_evidence(connection, row, change)
-        if isinstance(change, SettleReturned) and change.reference is not None:
-            shared = proofs.claim_references(connection, row, (change.reference,))
-        reading = self._reading(row.now)
-        trusted = not (isinstance(change, Begin) and row.keyed) or proofs.keys_trusted(connection, row)
-        if isinstance(change, (SettleReturned, SettleClosed, SettleLost)) and change.key_unused:
-            self._distrust_keys(connection, row, change.attempt)
-        decision = decide(row, change, reading, keys_trusted=trusted)
-        match decision:
-            case Repeated():
-                return Applied(row)
-            case Refusal(guard):
-                return Declined(row, guard)
-        after = self._update(connection, row, decision)
-        for kind, detail in decision.incidents:
-            notices.enter(connection, after, kind, dict(detail), after.now)
-        if after.undoes is not None and (isinstance(change, Begin) or after.verdict is not row.verdict):
-            self._undo(connection, after, change)
-        if shared:
-            notices.enter(connection, after, "reference_shared", {"effects": len(shared) + 1}, after.now)
-        for owner in shared:
-            other = self._select(connection, owner)
-            if other is not None:
-                notices.enter(connection, other, "reference_shared", {"effects": len(shared) + 1}, after.now)
-        return Applied(after, self._admitted(connection, after, change))
-
-    def _admitted(self, connection: sa.Connection, row: Row, change: Change) -> Admitted | None:
-        """Ask the guards about an attempt that has begun in this transaction; hear what one says that has ended."""
-        if isinstance(change, Begin):
-            return None if change.asks is None else admit(connection, change.asks, change.claim_id, row.now, begun=row)
-        if isinstance(change, (SettleReturned, SettleClosed, SettleLost)) and change.health is not None:
-            claim = row.claim_id if change.attempt == row.attempts else None
-            asks = Asks(tenant=row.tenant, tool=row.tool, task=row.task, actor=change.actor)
-            weigh(connection, asks, change.health, claim, row.now)
-        return None
-
-    def _undo(self, connection: sa.Connection, row: Row, change: Change) -> None:
-        """Carry what happens to an effect that takes another one back over to that one, in this transaction."""
-        if row.undoes is None:
-            return
-        original = self._select(connection, row.undoes, lock=True)
-        if original is None:
-            raise OriginalRefuses("no_row")
-        decision = decide(original, undos.following(row, change, original), self._reading(original.now))
-        match decision:
-            case Refusal(guard) if isinstance(change, Begin):
-                raise OriginalRefuses(guard)
-            case Decision():
-                after = self._update(connection, original, decision)
-                for kind, detail in decision.incidents:
-                    notices.enter(connection, after, kind, dict(detail), after.now)
-
-    def _distrust_keys(self, connection: sa.Connection, row: Row, attempt: int) -> None:
-        if proofs.distrust_keys(connection, row):
-            notices.enter(
-                connection, row, "provider_key_unused", {"attempt": attempt, "provider_key": row.provider_key}, row.now
-            )
-
-    def _insert(self, connection: sa.Connection, begin: Begin) -> Row | None:
-        """Insert the effect as unknown; None when another was there before."""
-        now = self.clock.wall_us() if self._host_time else 0
-        row = new_row(begin, f"{begin.id}-k0", self._reading(now))
-        row = replace(row, data_key=concealed.fresh_data_key(connection, row.key))
-        columns = concealed.conceal(connection, row, all_columns(row))
-        if not self._host_time:  # the row was made as distances from zero: the server adds its own time
-            moved = INSTANTS | {"boot_low", "boot_high"}
-            columns |= {name: SERVER_NOW + columns[name] for name in moved if columns[name] is not None}
-        statement = BIRTH["sqlite" if self._is_sqlite else "postgresql"]
-        statement = statement if self._host_time else statement.values(columns)
-        made = connection.execute(statement, columns if self._host_time else None).mappings().first()
-        if made is None:
-            return None
-        born = to_row(made, int(made["updated_at"]), concealed.cipher_of(connection))
-        self._enter(connection, born, begun_entry(begin, born))
-        return born
-
-    def _update(self, connection: sa.Connection, row: Row, decision: Decision) -> Row:
-        """Write what was decided, guarded by the version that it was decided on, with the entry that explains it."""
-        content = dict(decision.columns)
-        booking = budget.booking(row, content)
-        content |= {} if booking is None else booking.columns(row)
-        if decision.event is not None:
-            content |= {"version": row.version + 1, "updated_at": row.now}
-        columns = concealed.conceal(connection, row, to_columns(content))
-        done = connection.execute(GUARDED_UPDATE, columns | {"of_key": row.key, "of_version": row.version})
-        if done.rowcount != 1:
-            raise Transient
-        after = replace(row, **content)
-        if booking is not None:
-            accounts.book(connection, after, booking)
-        if decision.event is not None:
-            self._enter(connection, after, decision)
-        return after
-
-    def _enter(self, connection: sa.Connection, after: Row, decision: Decision) -> None:
-        values = {
-            "key": after.key,
-            "seq": after.version,
-            "attempt": decision.attempt,
-            "event": decision.event,
-            "actor": storable(decision.actor),
-            "fence": after.attempts,
-            "detail": concealed.conceal_entry(connection, after, {"verdict": str(after.verdict), **decision.detail}),
-            "at": after.now,
-        }
-        connection.execute(ENTRY, values)
-
-    def _reading(self, now: int) -> Reading:
-        boot_id, boot_us = self.boot()
-        return Reading(now, self.margin_us, boot_id, boot_us)
+        """One change in a transaction that began a while ago: its row is read anew."""
+        return Batch(connection, self.times).one(change, unread=False)
 
     def _time(self, connection: sa.Connection) -> int:
         if self._host_time:

@@ -6,6 +6,7 @@ Each runs inside a transaction of the ledger's own. What is counted is decided b
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,6 +24,22 @@ from counterfoil.text import storable
 TOOL: Final = b""
 # Who comes so much before the time that was named has waited, by a clock of his own.
 SLACK_US: Final = MICROSECONDS
+
+
+_IN_TURN = sa.select(repeats).where(
+    (repeats.c.tenant == sa.bindparam("of_tenant"))
+    & (repeats.c.task == sa.bindparam("of_task"))
+    & (repeats.c.turn == sa.bindparam("of_turn"))
+    & (repeats.c.tool == sa.bindparam("of_tool"))
+)
+_OF_PLACE = _IN_TURN.where(repeats.c.similar == sa.bindparam("of_similar"))
+_OF_PLACE_LOCKED = _OF_PLACE.with_for_update()
+_OF_CALL = _IN_TURN.where(repeats.c.similar.in_((sa.bindparam("of_similar"), TOOL)))
+_OF_CALLS = sa.select(repeats).where(
+    repeats.c.tenant.in_(sa.bindparam("of_tenants", expanding=True))
+    & repeats.c.task.in_(sa.bindparam("of_tasks", expanding=True))
+    & repeats.c.similar.in_(sa.bindparam("of_similars", expanding=True))
+)
 
 
 def tally(connection: sa.Connection, asks: Asks, end: End, answer: str | None, now: int) -> Repeats:
@@ -65,16 +82,39 @@ def _refused(blocked: Blocked, similar: bytes) -> bytes:
 def counted(connection: sa.Connection, asks: Asks, similar: bytes, *, lock: bool = False) -> Repeats:
     """What is counted in one place; with `lock`, nobody else counts there until COMMIT."""
     place = _repeat(asks, similar)
-    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))
-    asked = sa.select(repeats).where(this)
+    asked = _OF_PLACE
     if lock and connection.dialect.name != "sqlite":
         nothing: dict[str, Any] = {"wrong": 0, "passing": 0, "same": 0, "blocked": 0, "at": 0}
         connection.execute(postgresql.insert(repeats).values(place | nothing).on_conflict_do_nothing())
-        asked = asked.with_for_update()
-    found = connection.execute(asked).mappings().first()
-    if found is None:
-        return loop.NONE
-    return Repeats(found["wrong"], found["passing"], found["same"], found["answer"], found["blocked"])
+        asked = _OF_PLACE_LOCKED
+    found = connection.execute(asked, {f"of_{name}": value for name, value in place.items()}).first()
+    return loop.NONE if found is None else _repeats(found)
+
+
+def counted_of(connection: sa.Connection, asked: Sequence[Asks]) -> list[tuple[Repeats, Repeats]]:
+    """What is counted for several calls, in one reading: for the same call, and for its tool."""
+    counting = [asks for asks in asked if asks.task and asks.similar is not None]
+    if not counting:
+        return [(loop.NONE, loop.NONE)] * len(asked)
+    if len(counting) == 1:
+        one = counting[0]
+        found = connection.execute(
+            _OF_CALL, {f"of_{name}": value for name, value in _repeat(one, one.similar or TOOL).items()}
+        )
+    else:
+        tenants, tasks = {one.tenant for one in counting}, {storable(one.task) for one in counting}
+        wanted = {"of_tenants": sorted(tenants), "of_tasks": sorted(tasks)}
+        found = connection.execute(_OF_CALLS, wanted | {"of_similars": [TOOL, *{one.similar for one in counting}]})
+    there = {(one.tenant, one.task, one.turn, one.tool, bytes(one.similar)): _repeats(one) for one in found}
+
+    def in_place(asks: Asks, similar: bytes | None) -> Repeats:
+        return loop.NONE if similar is None else there.get(tuple(_repeat(asks, similar).values()), loop.NONE)
+
+    return [(in_place(asks, asks.similar), in_place(asks, TOOL)) for asks in asked]
+
+
+def _repeats(found: sa.Row[Any]) -> Repeats:
+    return Repeats(found.wrong, found.passing, found.same, found.answer, found.blocked)
 
 
 def set_counted(connection: sa.Connection, asks: Asks, similar: bytes, after: Repeats, now: int) -> None:

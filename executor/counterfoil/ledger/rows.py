@@ -17,6 +17,7 @@ from counterfoil.text import storable
 
 _log = logging.getLogger("counterfoil")
 CODE_MAX = 64
+_AS_THEY_ARE = frozenset({int, bool, bytes})
 COLUMNS = tuple(column for column in effects.columns)
 INSTANTS = frozenset(
     {"lease_until", "sends_until", "absent_from", "look_at", "review_at", "key_first_begun_at", "begun_at",
@@ -25,6 +26,13 @@ INSTANTS = frozenset(
 )  # fmt: skip
 _NAMES = frozenset(column.name for column in COLUMNS)
 _FIELDS = frozenset(item.name for item in fields(Row))
+# What no effect has at its birth; leaving it out of the INSERT leaves it NULL.
+_LATER = frozenset(
+    {"proof", "reason", "settled_attempt", "conditional_at", "value", "value_size", "value_digest", "value_note",
+     "revoke_by", "revoked_at", "undone_by", "pruned_at"}
+)  # fmt: skip
+_AT_BIRTH = _NAMES - _LATER
+assert all(effects.c[name].nullable for name in _LATER)
 assert _FIELDS - {"now"} == _NAMES, "Row and the effects table have the same columns"
 
 
@@ -46,7 +54,8 @@ def to_row(mapping: RowMapping | Mapping[str, Any], now: int, keys: CipherKeys |
     content["undoes"] = None if content["undoes"] is None else bytes(content["undoes"])
     content["provider_keys"] = tuple(content["provider_keys"])
     content["references"] = tuple(content["references"])
-    return Row(**content, now=now)
+    content["now"] = now
+    return Row.whole(content)
 
 
 def readable(rows: Iterable[RowMapping], now: int, keys: CipherKeys | None) -> list[Row]:
@@ -69,11 +78,18 @@ def to_columns(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crossed(value: Any) -> Any:
+    if value is None or type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, (Verdict, Proof)):
         return str(value)
     if isinstance(value, str):
         return storable(value)
     return [_crossed(one) for one in value] if isinstance(value, tuple) else value
+
+
+def birth_columns(row: Row) -> dict[str, Any]:
+    """The columns of a `Row` that was just born."""
+    return to_columns({name: getattr(row, name) for name in _AT_BIRTH})
 
 
 def all_columns(row: Row) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The statements of every change of a row, built once: with all these columns, building one costs more than running it.
 
-Owns their text alone; `ledger` says when each is run.
+Owns their text alone; `batch` and `ledger` say when each is run.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -11,15 +13,28 @@ from sqlalchemy.dialects import postgresql, sqlite
 from counterfoil.ledger.rows import COLUMNS
 from counterfoil.ledger.schema import effects, entries
 
-SERVER_NOW = sa.literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
+SERVER_NOW: Final = sa.literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
 
-BY_KEY = sa.select(*COLUMNS).where(effects.c.key == sa.bindparam("wanted"))
-BY_KEY_NOW = BY_KEY.add_columns(SERVER_NOW.label("now"))
-GUARDED_UPDATE = sa.update(effects).where(
+BY_KEY: Final = sa.select(*COLUMNS).where(effects.c.key == sa.bindparam("wanted"))
+BY_KEY_NOW: Final = BY_KEY.add_columns(SERVER_NOW.label("now"))
+BY_KEY_LOCKED: Final = BY_KEY_NOW.with_for_update()
+BY_KEYS: Final = (
+    sa.select(*COLUMNS).where(effects.c.key.in_(sa.bindparam("wanted", expanding=True))).order_by(effects.c.key)
+)
+BY_KEYS_NOW: Final = BY_KEYS.add_columns(SERVER_NOW.label("now"))
+# Of several rows those that nobody else holds: one that is held must not hold up the others.
+BY_KEYS_LOCKED: Final = BY_KEYS_NOW.with_for_update(skip_locked=True)
+
+GUARDED_UPDATE: Final = sa.update(effects).where(
     (effects.c.key == sa.bindparam("of_key")) & (effects.c.version == sa.bindparam("of_version"))
 )
-BIRTH = {
-    name: dialect.insert(effects).on_conflict_do_nothing().returning(*COLUMNS)
+# For a row that was read in an earlier transaction: three columns may move on without a new version.
+UNTOUCHED_UPDATE: Final = GUARDED_UPDATE.where(
+    (effects.c.sends_until == sa.bindparam("of_sends_until")) & (effects.c.look_at == sa.bindparam("of_look_at"))
+).where(effects.c.data_key.is_not_distinct_from(sa.bindparam("of_data_key")))
+BIRTH: Final = {
+    name: dialect.insert(effects).on_conflict_do_nothing().returning(effects.c.key)
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
 }
-ENTRY = sa.insert(entries)
+UNBORN: Final = sa.delete(effects).where(effects.c.key == sa.bindparam("of_key"))
+ENTRY: Final = sa.insert(entries)

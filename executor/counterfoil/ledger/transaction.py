@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 import tenacity
@@ -38,8 +38,10 @@ _SETTINGS = sa.text(
     "SELECT set_config('lock_timeout', :wait_ms, true), "
     "set_config('idle_in_transaction_session_timeout', :idle_ms, true), "
     "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
-    "THEN set_config('synchronous_commit', 'on', true) END"
+    "THEN set_config('synchronous_commit', 'on', true) END, "
+    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
 )
+_BEGUN_AT = "counterfoil_begun_at"
 
 
 class Transient(Exception):
@@ -50,7 +52,7 @@ class Busy(Exception):
     """Another transaction holds what this one needs (on SQLite: the ledger) for longer than was waited."""
 
 
-class _CommitInDoubt(Exception):
+class CommitInDoubt(Exception):
     """The reply to COMMIT was lost: it may have counted."""
 
 
@@ -92,16 +94,34 @@ class Transactions:
         away = "the ledger's database does not answer"
         return self._patiently(lambda _: self._asked(question), away, self._patience_s)
 
-    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
+    def write(
+        self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None, in_doubt: bool = False
+    ) -> T:
         """Run `work` in one transaction of the ledger's own, again while the database is passingly in the way, for
-        `patience_s` (the engine's, unless said).
+        `patience_s` (the engine's, unless said). `in_doubt`: it may have counted before, and recognises that.
 
         Raises:
             LedgerUnavailable: nothing could be written (`certain=True`), or the reply to COMMIT was lost and could
                 not be asked again (`certain=False`).
         """
         wait_s = self._patience_s if patience_s is None else patience_s
-        return self._patiently(lambda until: self._transaction(work, until), _NOT_WRITTEN, wait_s)
+        return self._patiently(lambda until: self._transaction(work, until), _NOT_WRITTEN, wait_s, in_doubt)
+
+    def write_once(self, work: Callable[[sa.Connection], T], wait_s: float) -> T:
+        """Run `work` in one transaction, and not again; it waits for its turn and for locks for at most `wait_s`.
+
+        Raises:
+            Transient: it surely came to nothing, and what is in the way may pass.
+            CommitInDoubt: the reply to COMMIT was lost.
+            LedgerUnavailable: it surely came to nothing, and what is in the way will not pass by itself.
+        """
+        self._refuse_unfit()
+        try:
+            return self._transaction(work, self.host.monotonic() + wait_s)
+        except LedgerUnavailable:
+            raise
+        except LedgerError as unfit:
+            raise LedgerUnavailable(str(unfit), certain=True) from None
 
     def open(self, work: Callable[[sa.Connection], T], wait_s: float) -> Opened[T]:
         """Run `work` in a transaction that is left open: it is committed with `Opened.transaction`, or closed.
@@ -116,11 +136,10 @@ class Transactions:
         until = self.host.monotonic() + wait_s
         return self._patiently(lambda _: self._opened(work, until), _NOT_WRITTEN, min(wait_s, self._patience_s))
 
-    def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float) -> T:
-        in_doubt = False
+    def _patiently(self, trial: Callable[[float], T], away: str, patience_s: float, in_doubt: bool = False) -> T:
         until = self.host.monotonic() + patience_s
         trying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((Transient, _CommitInDoubt)),
+            retry=tenacity.retry_if_exception_type((Transient, CommitInDoubt)),
             wait=lambda state: self.host.uniform(0, min(_PAUSE_FIRST_S * 2**state.attempt_number, _PAUSE_MOST_S)),
             sleep=self.host.sleep,
             stop=lambda state: self.host.monotonic() >= until or state.attempt_number >= _TRIES_MOST,
@@ -132,12 +151,12 @@ class Transactions:
                     try:
                         self._refuse_unfit()
                         return trial(until)
-                    except _CommitInDoubt:
+                    except CommitInDoubt:
                         if not in_doubt:  # what may have counted is asked again with a patience of its own
                             until = self.host.monotonic() + self._patience_s
                         in_doubt = True
                         raise
-        except (Transient, _CommitInDoubt):
+        except (Transient, CommitInDoubt):
             pass
         except LedgerUnavailable as refused:
             raise LedgerUnavailable(str(refused), certain=refused.certain and not in_doubt) from None
@@ -188,7 +207,7 @@ class Transactions:
                     transaction.commit()
                 except sa.exc.SQLAlchemyError as problem:
                     refused = getattr(getattr(problem, "orig", None), "sqlstate", None) in TRANSIENT_STATES
-                    raise (Transient if refused else _CommitInDoubt) from None
+                    raise (Transient if refused else CommitInDoubt) from None
                 committed.append(result)
         except sa.exc.SQLAlchemyError as problem:
             if not committed:  # after COMMIT, a connection that breaks while it is given back changes nothing
@@ -203,7 +222,8 @@ class Transactions:
         else:
             wait_ms = max(1, round((until - self.host.monotonic()) * 1000))
             idle_ms = max(1, round(self._patience_s * 1000))
-            connection.execute(_SETTINGS, {"wait_ms": str(wait_ms), "idle_ms": str(idle_ms)})
+            made = connection.execute(_SETTINGS, {"wait_ms": str(wait_ms), "idle_ms": str(idle_ms)})
+            connection.execution_options(**{_BEGUN_AT: int(made.one()[3])})
 
     def _refuse_unfit(self) -> None:
         if self._unfit is not None:
@@ -238,10 +258,17 @@ def _is_held(problem: sa.exc.SQLAlchemyError) -> bool:
     return getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE or name.startswith("SQLITE_BUSY")
 
 
+def begun_at(connection: sa.Connection) -> int | None:
+    """The server's time, in microseconds, when the present transaction was made ready; None where it is another's."""
+    begun: int | None = connection.get_execution_options().get(_BEGUN_AT)
+    return begun
+
+
 def _take_lock(connection: sa.Connection, until: float, host: Host) -> None:
     """Begin as a writer. A transaction that reads first and writes later could be refused half-way."""
-    before_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
-    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    raw: Any = connection.connection.driver_connection  # the engine's way to run a PRAGMA costs ten times as much
+    (before_ms,) = raw.execute("PRAGMA busy_timeout").fetchone()
+    raw.execute("PRAGMA busy_timeout=0").close()
     try:
         while True:
             try:
@@ -254,4 +281,4 @@ def _take_lock(connection: sa.Connection, until: float, host: Host) -> None:
                 return
             host.sleep(host.uniform(*_SQLITE_POLLS_S))
     finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={before_ms}")
+        raw.execute(f"PRAGMA busy_timeout={before_ms}").close()

@@ -19,9 +19,8 @@ from counterfoil.ledger.schema import effects, twins
 
 
 def held(connection: sa.Connection, begun: Row, asked: Twin, now: int) -> Blocked | None:
-    """Note what has begun; the refusal, when there is a look-alike of it that may have been carried out."""
+    """The refusal of what has begun, when there is a look-alike of it that may have been carried out."""
     _lock(connection, begun)
-    mine: dict[str, Any] = {"tenant": begun.tenant, "fingerprint": begun.fingerprint, "key": begun.key}
     alike = (twins.c.tenant == begun.tenant) & (twins.c.fingerprint == begun.fingerprint) & (twins.c.key != begun.key)
     recent = twins.c.at > now - asked.window_us
     there = (effects.c.verdict != str(Verdict.NO_EFFECT)) & effects.c.undone_by.is_(None)
@@ -33,16 +32,21 @@ def held(connection: sa.Connection, begun: Row, asked: Twin, now: int) -> Blocke
         .limit(1)
     )
     found = None if asked.confirmed else connection.execute(newest).first()
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(twins)
-    times = {"at": now, "until": now + asked.window_us}
-    noted = insert.values(mine | times)
-    connection.execute(noted.on_conflict_do_update(index_elements=list(mine), set_=times))
     if found is None:
         return None
     unknown = found.verdict == str(Verdict.EFFECT_UNKNOWN)
     return Blocked(
         "possible_duplicate", twin=found.id, unknown=unknown, age_us=max(0, now - found.at), asks_model=asked.asks_model
     )
+
+
+def note(connection: sa.Connection, begun: Row, asked: Twin, now: int) -> None:
+    """Note what has begun and was let through, for those that come after it."""
+    mine: dict[str, Any] = {"tenant": begun.tenant, "fingerprint": begun.fingerprint, "key": begun.key}
+    times = {"at": now, "until": now + asked.window_us}
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(twins)
+    noted = insert.values(mine | times)
+    connection.execute(noted.on_conflict_do_update(index_elements=list(mine), set_=times))
 
 
 def forget(connection: sa.Connection, now: int, tenant: str | None) -> int:

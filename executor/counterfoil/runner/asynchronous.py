@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from counterfoil.attempt import Effect, running
-from counterfoil.changes import Applied
+from counterfoil.changes import Answer, Applied, Change, Declined
 from counterfoil.effect import MICROSECONDS, Evidence, NeverSent, Row, Unclear
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.runner.blocking import BlockingShell
@@ -25,6 +25,7 @@ from counterfoil.runner.shell import Shell
 from counterfoil.runner.transactional import transact_async
 from counterfoil.runner.worker import Deadline, Running
 from counterfoil.steps import (
+    FULL,
     Ask,
     Asked,
     Attempt,
@@ -34,6 +35,7 @@ from counterfoil.steps import (
     Sight,
     Sleep,
     Start,
+    Started,
     Step,
     Tally,
     Transact,
@@ -76,16 +78,16 @@ class AsyncShell(Shell):
         """Carry out one step."""
         match step:
             case Read(key):
-                return await self._whole(lambda: self.site.ledger.read(key))
+                return await self._read(key)
             case Start(fresh):
-                started, interrupt = await self._shielded(lambda: self.start(fresh))
-                if interrupt is not None and isinstance(started.answer, Applied) and started.interrupt is None:
-                    self.site.attempts.release()  # what was begun will not run
-                return replace(started, interrupt=interrupt or started.interrupt)
+                return await self._start(fresh)
             case Attempt():
                 return await self.attempt(step)
             case Write(change):
-                return await self._whole(lambda: self.write(change))
+                answer, interrupt = await self._changed(change)
+                if interrupt is not None:
+                    raise interrupt
+                return answer
             case Transact():
                 return await transact_async(self, step)
             case Ask(row):
@@ -102,9 +104,54 @@ class AsyncShell(Shell):
                 raise AssertionError(f"no such step: {step!r}")
         return None
 
-    async def _shielded(self, work: Callable[[], T]) -> tuple[T, BaseException | None]:
-        """Complete `work` in a thread even when the caller is cancelled meanwhile; the cancellation comes beside."""
-        future = asyncio.get_running_loop().run_in_executor(self._ledger_threads, work)
+    async def _read(self, key: bytes) -> Row | None:
+        if not self.site.ledger.grouped:
+            return await self._whole(lambda: self.site.ledger.read(key))
+        found, interrupt = await self._kept(self.site.ledger.read_soon(key, asyncio.get_running_loop()))
+        if interrupt is not None:
+            raise interrupt
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    async def _start(self, fresh: bool) -> Started:
+        begin = self.job.begin
+        if begin is None:
+            started, interrupt = await self._shielded(lambda: self.start(fresh))
+            if interrupt is not None and isinstance(started.answer, Applied) and started.interrupt is None:
+                self.site.attempts.release()  # what was begun will not run
+            return replace(started, interrupt=interrupt or started.interrupt)
+        if not self.site.attempts.reserve():
+            return Started(Declined(None, FULL))
+        begun: Started | None = None
+        try:
+            deadline = Deadline(self.site.clock, self.job.tool.policy.timeout_s)
+            answer, interrupt = await self._changed(self.claim(begin, fresh))
+            begun = self.started(answer, deadline, interrupt)
+            return begun
+        finally:
+            self.keep_place(begun)
+
+    async def _changed(self, change: Change) -> tuple[Answer, BaseException | None]:
+        """Write one change together with others, even when the caller is cancelled meanwhile."""
+        ledger = self.site.ledger
+        if not ledger.grouped:
+            return await self._shielded(lambda: self.write(change))
+        interrupt: BaseException | None = None
+        try:
+            carried, interrupt = await self._kept(ledger.change_soon(change, asyncio.get_running_loop()))
+            if isinstance(carried, (Applied, Declined)):
+                return carried, interrupt
+            answer, later = await self._shielded(lambda: ledger.concluded(change, carried))
+        except LedgerUnavailable:
+            self.unwritten(change)
+            if interrupt is not None:
+                raise interrupt from None
+            raise
+        return answer, interrupt or later
+
+    async def _kept(self, future: asyncio.Future[T]) -> tuple[T, BaseException | None]:
+        """Wait for a future to the end even when the caller is cancelled meanwhile; the cancellation comes beside."""
         interrupt: BaseException | None = None
         while not future.done():
             try:
@@ -114,6 +161,10 @@ class AsyncShell(Shell):
         if interrupt is not None and future.exception() is not None:
             raise interrupt
         return future.result(), interrupt
+
+    async def _shielded(self, work: Callable[[], T]) -> tuple[T, BaseException | None]:
+        """Complete `work` in a thread even when the caller is cancelled meanwhile; the cancellation comes beside."""
+        return await self._kept(asyncio.get_running_loop().run_in_executor(self._ledger_threads, work))
 
     async def _whole(self, work: Callable[[], T]) -> T:
         """Complete `work`, then let a cancellation that fell into it through."""

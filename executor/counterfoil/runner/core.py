@@ -175,6 +175,7 @@ class Core(Names):
         self._site.overruns.close()
         self._site.backlog.close()
         self._sightings.close()
+        self._ledger.close()
         if self._owns_engine:
             close_engine(self._engine)
 
@@ -213,15 +214,9 @@ class Core(Names):
             return counted(self._ledger, self._limits, seen, tool, name, valid.echo, task, turn)
         again = occurrence if occurrence not in (None, "") else valid.occurrence
         job = Job(
-            tool=tool,
-            effect_id="",
-            actor=self._site.holder,
-            values=valid.values,
-            context=context,
-            task=task or "",
-            turn=turn,
-            call_id=call_id,
-        )
+            tool=tool, effect_id="", actor=self._site.holder, values=valid.values, context=context, task=task or "",
+            turn=turn, call_id=call_id,
+        )  # fmt: skip
         job = replace(job, asks=asks_of(job, self._limits, valid, f"{key or ''} {again or ''}".strip()))
         if tool.read_only:
             one = looking.read_only(request_of(tool, None, holder=job.actor, echo=valid.echo))

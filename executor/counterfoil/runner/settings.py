@@ -9,7 +9,7 @@ from typing import Any
 from counterfoil.changes import Terms
 from counterfoil.effect import MICROSECONDS
 from counterfoil.errors import UsageError
-from counterfoil.ledger.guarding import EVERYBODY
+from counterfoil.ledger.standing import EVERYBODY
 from counterfoil.policy import Policy
 from counterfoil.spec import check_alternatives
 from counterfoil.tool import Tool

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from counterfoil.arguments import Invalid
 from counterfoil.attempt import Effect, Gate, GateState, running
-from counterfoil.changes import Answer, Change, Declined, SettleClosed, SettleReturned
+from counterfoil.changes import Answer, Begin, Change, Declined, SettleClosed, SettleReturned
 from counterfoil.effect import (
     Found,
     Lost,
@@ -65,20 +65,31 @@ class Shell(Guarding):
         deadline = Deadline(self.site.clock, self.job.tool.policy.timeout_s)
         if self.job.begin is None:
             return self._start_reading(deadline)
-        begin = replace(self.job.begin, claim_id=self.site.ledger.host.fresh(), fresh=fresh)
-        kept = False
+        started: Started | None = None
         try:
-            answer, interrupt = self.whole(begin)
-            if isinstance(answer, Declined):
-                return Started(answer, interrupt=interrupt)
-            if not answer.row.open_attempts:
-                return Started(Declined(answer.row, "over"), interrupt=interrupt)
-            self.admitted = answer.admitted or self.admitted
-            kept = interrupt is None
-            return Started(answer, deadline, interrupt)
+            answer, interrupt = self.whole(self.claim(self.job.begin, fresh))
+            started = self.started(answer, deadline, interrupt)
+            return started
         finally:
-            if not kept:
-                self.site.attempts.release()
+            self.keep_place(started)
+
+    def claim(self, begin: Begin, fresh: bool) -> Begin:
+        """The begin under a claim of its own."""
+        return replace(begin, claim_id=self.site.ledger.host.fresh(), fresh=fresh)
+
+    def started(self, answer: Answer, deadline: Deadline, interrupt: BaseException | None) -> Started:
+        """What a begin comes to."""
+        if isinstance(answer, Declined):
+            return Started(answer, interrupt=interrupt)
+        if not answer.row.open_attempts:
+            return Started(Declined(answer.row, "over"), interrupt=interrupt)
+        self.admitted = answer.admitted or self.admitted
+        return Started(answer, deadline, interrupt)
+
+    def keep_place(self, started: Started | None) -> None:
+        """Give back the place of a function that will not run."""
+        if started is None or started.interrupt is not None or isinstance(started.answer, Declined):
+            self.site.attempts.release()
 
     def _start_reading(self, deadline: Deadline) -> Started:
         """Begin an attempt of a read-only tool; a place that is not used is given back."""
@@ -87,17 +98,20 @@ class Shell(Guarding):
             started = self.start_reading(deadline)
             return started
         finally:
-            if started is None or isinstance(started.answer, Declined):
-                self.site.attempts.release()
+            self.keep_place(started)
 
     def write(self, change: Change) -> Answer:
         """Write one change. The end of an attempt that cannot be written now is kept and written later."""
         try:
-            return self.site.ledger.apply([change])[0]
+            return self.site.ledger.change(change)
         except LedgerUnavailable:
-            if isinstance(change, (SettleReturned, SettleClosed)):
-                self.site.backlog.add(change)
+            self.unwritten(change)
             raise
+
+    def unwritten(self, change: Change) -> None:
+        """Keep the end of an attempt that cannot be written now."""
+        if isinstance(change, (SettleReturned, SettleClosed)):
+            self.site.backlog.add(change)
 
     def whole(self, change: Change) -> tuple[Answer, BaseException | None]:
         """Write one change even when Ctrl-C or an exit falls into it: asked again, it changes nothing twice."""
@@ -143,7 +157,7 @@ class Shell(Guarding):
             id=row.id,
             provider_key=row.provider_key,
             provider_keys=row.provider_keys,
-            arguments=self._told(row),
+            arguments=lambda: self._told(row),
             context=self.job.context,
             attempt=row.attempts,
             gate=gate,

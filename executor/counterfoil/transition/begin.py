@@ -5,7 +5,6 @@ From no effect always; from unknown only by P2, the same key again. A lease's en
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, assert_never
 
 from counterfoil.changes import Begin, Reading, Terms
@@ -39,7 +38,7 @@ def new_row(begin: Begin, provider_key: str, reading: Reading) -> Row:
         version=0,
     )
     columns = _attempt(blank, begin, terms, reading) | _cost(begin)
-    return replace(blank, **columns, version=1, updated_at=now, now=now)
+    return blank.changed({**columns, "version": 1, "updated_at": now, "now": now})
 
 
 def begun(row: Row, begin: Begin, reading: Reading, keys_trusted: bool) -> Decision | Repeated | Refusal:

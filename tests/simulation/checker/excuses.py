@@ -55,7 +55,9 @@ def doubles(effect: Effect, first: Landing, second: Landing) -> bool:
     within = tool.keyed and bool(first.key) and bool(second.key) and second.at - first.at <= (tool.retention_us or 0)
     if within and first.key == second.key:
         # F13: inside the retention a provider that keeps its promise shows one effect, whatever else broke.
-        racing = not tool.concurrent and effect.broke(*ABSENCE)
+        # A provider that keeps the key once its work is done works on two copies that come at once.
+        copied = first.attempt == second.attempt and effect.broke("client_resent")
+        racing = not tool.concurrent and (effect.broke(*ABSENCE) or copied)
         stone = first.undone is not None and effect.broke("stone")
         return effect.broke(*KEYS) or racing or stone
     if lower.attempt == higher.attempt:

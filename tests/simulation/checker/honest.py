@@ -191,6 +191,12 @@ def resending_client() -> Story:
     return Story("T0").call().begin().send().land().land(reference="r1b").broke("client_resent").returned(1)
 
 
+def resending_client_at_a_racing_provider() -> Story:
+    """Both copies of one request are worked on at once, for the provider keeps a key only when its work is done."""
+    story = Story("T3", concurrent=False).call().begin().send().land().land(reference="r1b")
+    return story.broke("client_resent").returned(1)
+
+
 def empty_answer() -> Story:
     """It is answered and was never done."""
     return (
@@ -209,6 +215,6 @@ HONEST: dict[str, Callable[[], Story]] = {
         plain, declined, never_left, never_started, found_later, absent, grace_too_short, late_truth, late_word, resent,
         resend_never_left, forgotten, taken_back, stone, revoke_of_applied, compensated, resolved, wrong_person,
         said_applied, same_transaction, rolled_back, overrun, waiting, conflict, look_alike, left_to_a_person, crashed,
-        clock_jumped, deaf_provider, resending_client, empty_answer, lying_look,
+        clock_jumped, deaf_provider, resending_client, resending_client_at_a_racing_provider, empty_answer, lying_look,
     )
 }  # fmt: skip
