@@ -774,8 +774,8 @@ RULES: Final = (
     Rule(
         "guard: a budget is asked under the lock of its task",
         GUARDING,
-        "    account = accounts.locked(connection, asks, now)\n    circuit",
-        "    account = None\n    circuit",
+        "account = accounts.locked(connection, asks, now) if counts else None",
+        "account = None",
         ON_BUYERS,
     ),
     Rule(
@@ -864,9 +864,9 @@ RULES: Final = (
     ),
     Rule(
         "guard: other calls clear nothing",
-        REPEATING,
-        "    this = sa.and_(*(repeats.c[name] == value for name, value in place.items()))\n",
-        '    this = sa.and_(*(repeats.c[name] == value for name, value in place.items() if name != "similar"))\n',
+        "ledger/repeating.py",
+        '_OF_PLACE = _IN_TURN.where(repeats.c.similar == sa.bindparam("of_similar"))',
+        "_OF_PLACE = _IN_TURN",
         ON_LOOPS,
     ),
     Rule(
