@@ -7,7 +7,8 @@ under way lands or dies, doubts are looked at until nothing more is due.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -23,6 +24,7 @@ from simulation.tools import KINDS, SET, Setting, described
 from simulation.world import World
 
 from counterfoil import Executor
+from counterfoil.ledger import ledger
 from counterfoil.ledger.connect import describing
 from counterfoil.ledger.outlook import outlook
 
@@ -31,6 +33,7 @@ HORIZON_S = 60.0
 MACHINES = 4
 _ROUNDS = 60
 _CUTS_MOST = 6
+QUEUE = "counterfoil-writer"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,18 @@ class Ended:
     hits: Counter[str]
     made: list[Made]
     trace: list[str]
+
+
+@contextmanager
+def direct(most: int | None) -> Iterator[None]:
+    """Ledgers that are made here serve so many callers in their own threads; None: as many as they always do."""
+    before = dict(ledger.DIRECT)
+    if most is not None:
+        ledger.DIRECT.update(dict.fromkeys(before, most))
+    try:
+        yield
+    finally:
+        ledger.DIRECT.update(before)
 
 
 class Episode:
@@ -98,8 +113,10 @@ class Episode:
                           complete=True, what="effect")  # fmt: skip
         counts: dict[str, int] | None = None
         task = self.scheduler.mine()
+        changed = 0
         for row in self.store.rows("effects"):
             if self._seen.get(row["key"]) != row:
+                changed += 1
                 counts = counts if counts is not None else self.store.entry_counts()
                 before = self._seen.get(row["key"])
                 self._seen[row["key"]] = row
@@ -109,6 +126,8 @@ class Episode:
                     self.scheduler.hits[f"begun again from {before['proof'] or 'unknown (P2)'}"] += 1
                 self.tell("committed", host=machine.name, call=None if task is None else task.call,
                           effect=row["id"], entries=counts.get(row["key"], 0), row=row)  # fmt: skip
+        if task is not None and task.name == QUEUE and changed:
+            self.scheduler.hits["committed by the queue" if changed == 1 else "several committed by the queue"] += 1
 
     # ------------------------------------------------------------ what befalls actors
 
@@ -207,7 +226,7 @@ class Episode:
         machine = Machine(self.scheduler, f"host-{slot}:{self._incarnations}", slot=slot, skew_us=skew, boot_us=boot)
         self.machines.append(machine)
         engine = self.store.take(slot, self, machine)
-        with describing():
+        with describing(), direct(0 if self.plan.queued else None):
             executor = Executor(
                 engine,
                 [KINDS[name].tool for name in self.plan.kinds],

@@ -91,6 +91,7 @@ class Plan:
     cuts: float
     delays: float
     restarts: bool
+    queued: bool
 
 
 def plan(chance: Chance) -> Plan:
@@ -133,6 +134,7 @@ def plan(chance: Chance) -> Plan:
         cuts=chance.one_of("cuts", (0.0, 0.0, 0.04, 0.12)),
         delays=chance.one_of("delays", (0.0, 0.05, 0.2)),
         restarts=chance.happens("restarts", 0.7),
+        queued=chance.happens("queued", 0.4),
     )
 
 

@@ -19,6 +19,7 @@ STEPS = (
 )
 OTHERS = (
     *("fault resent and known", "fault forgets keys", "clock jumped", "resolved", "begun again from unknown (P2)"),
+    *("committed by the queue", "several committed by the queue"),
     *("cut refused", "cut lost before", "cut lost after", "answer 402", "answer 409", "answer 410", "answer 429"),
 )
 

@@ -17,6 +17,7 @@ from adapters.conformance.playing import Life, conversation
 from adapters.conformance.scenarios import SCENARIOS
 from provider import Provider
 
+IMPORTED = ()  # what a life needs is imported here already
 _DRIVERS = {name: driver(name) for name in installed()}
 # A fork has one thread only: what another one held would be held for ever.
 assert threading.active_count() == 1
