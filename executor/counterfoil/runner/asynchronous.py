@@ -155,9 +155,11 @@ class AsyncShell(Shell):
         interrupt: BaseException | None = None
         while not future.done():
             try:
-                await asyncio.wait({future})
+                await asyncio.shield(future)
             except asyncio.CancelledError as cancelled:
                 interrupt = cancelled
+            except Exception:  # noqa: BLE001 - of the future itself, which is asked for it below
+                break
         if interrupt is not None and future.exception() is not None:
             raise interrupt
         return future.result(), interrupt
