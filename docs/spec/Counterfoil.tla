@@ -302,7 +302,7 @@ AskRevoke ==
   /\ row' = Named(row) /\ rev' = [at |-> "named", through |-> row.attempts, doubt |-> FALSE]
   /\ UNCHANGED <<att, req, key, mem, stones, look, reader>>
 
-SendRevoke ==                                        \* @code ledger/undos.py: following; ledger/ledger.py: _undo
+SendRevoke ==                                        \* @code ledger/undos.py: following; ledger/batch.py: _undo
   /\ \/ rev.at = "named" /\ UNCHANGED row
      \/ /\ rev.at = "lost" /\ RevokeResent          \* @code runner/settings.py: terms
         /\ \/ row.revoking /\ UNCHANGED row

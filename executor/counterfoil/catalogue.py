@@ -56,7 +56,7 @@ def catalogue(tools: Iterable[AnyTool]) -> list[Told]:
         ...     '''Tell what an order costs.'''
         ...     return 1
         >>> [row.code for row in catalogue([price])][-2:]
-        ['paused', 'closed']
+        ['ledger_unavailable', 'closed']
     """
     rows = []
     for tool in tools:

@@ -206,9 +206,8 @@ def polls(one: Child, other: Child) -> None:
 def pause(one: Child, other: Child, observer: Child) -> None:
     """Paused by one, refused by all; resumed by another, it goes on for all."""
     assert told(one, "pause", "lose") == "paused"
-    assert [told(child, "lose", "y", f"pause {child.process.pid}")[0] for child in (one, other, observer)] == [
-        "paused"
-    ] * 3
+    refused = [told(child, "lose", "y", f"pause {place}")[0] for place, child in enumerate((one, other, observer))]
+    assert refused == ["paused"] * 3
     assert told(other, "resume", "lose") is True
     assert told(one, "lose", "y", "pause")[0] == "effect_unknown"
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,12 +89,12 @@ def test_a_deadlock_is_tried_again(ledger_url: str, foreign: sa.Engine) -> None:
     engine = open_engine(ledger_url)
     ledger = Ledger(engine, clock=ManualClock())
     pair = sorted((One(ledger, "one"), One(ledger, "two")), key=lambda one: one.key)
-    for one in pair:
-        one.begun()
+    rows = [one.begun() for one in pair]
     threads: list[threading.Thread] = []
     with locked(foreign, pair[1].key) as connection:
         connection.exec_driver_sql("SET LOCAL deadlock_timeout = '30s'")  # so it is the ledger that notices
-        settles = [one.returned() for one in pair]
+        # With their rows they are written unread, one after the other: each UPDATE waits for who holds its row.
+        settles = [replace(one.returned(), row=row) for one, row in zip(pair, rows, strict=True)]
         answers: list[Any] = []
         threads.append(threading.Thread(target=lambda: answers.extend(ledger.apply(settles))))
         threads[0].start()
@@ -117,7 +118,7 @@ def test_a_serialization_failure_is_tried_again(ledger_url: str, foreign: sa.Eng
     spoilt: list[str] = []
 
     def spoil(connection: sa.Connection, cursor: Any, statement: str, *_: Any) -> None:
-        if "FOR UPDATE" in statement and not spoilt:  # the settle; its snapshot is taken already
+        if statement.startswith("UPDATE effects") and not spoilt:  # the settle; its snapshot is taken already
             spoilt.append(statement)
             with foreign.begin() as other:
                 other.execute(effects.update().values(look_at=effects.c.look_at + 1))
