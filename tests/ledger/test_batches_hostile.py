@@ -10,10 +10,13 @@ from dataclasses import replace
 
 import pytest
 from changing import SECOND, One, permitted, terms
+from postgres import PostgresServer, isolated_database
 
-from counterfoil.changes import Applied, Change
+from counterfoil.changes import Answer, Applied, Change, Declined
 from counterfoil.clock import ManualClock
 from counterfoil.effect import Incident, Proof, Verdict
+from counterfoil.guard import Asks, Twin
+from counterfoil.guard.budget import Budget
 from counterfoil.host import SystemHost
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
@@ -45,6 +48,62 @@ def test_a_refusal_speaks_for_no_earlier_attempt_that_was_pushed_meanwhile(
         permitted(answer)
     assert one.row.verdict is Verdict.EFFECT_UNKNOWN
     assert one.row.open_attempts == 1
+
+
+def asked_at_once(ledger: Ledger, changes: Sequence[Change]) -> list[Answer]:
+    """What comes of changes that are carried out as one batch."""
+    carried = ledger._apply_together(lambda: changes, 5.0)
+    return [ledger.concluded(change, one) for change, one in zip(changes, carried, strict=True)]
+
+
+def test_of_look_alikes_that_begin_again_in_one_batch_one_is_let_through(ledger: Ledger) -> None:
+    """Three look-alikes were proven to have no effect, and begin again together: as one after the other, only one of
+    them is let through, and the others are what they were."""
+    ones = [One(ledger, f"alike-{number}") for number in range(3)]
+    asks, alike = Asks(tenant="", tool="pay", twin=Twin(60 * SECOND)), ones[0].key
+    for one in ones:
+        one.begun(asks=asks, fingerprint=alike)
+        permitted(one.apply(one.closed()))
+    answers = asked_at_once(ledger, [one.begin(asks=asks, fingerprint=alike) for one in ones])
+    refused = [answer for answer in answers if isinstance(answer, Declined) and answer.blocked is not None]
+    assert [answer.blocked.code for answer in refused if answer.blocked] == ["possible_duplicate"] * 2
+    assert sorted(one.row.version for one in ones) == [2, 2, 3]
+
+
+def test_a_refusal_in_a_batch_leaves_no_account_of_its_task(ledger: Ledger) -> None:
+    """A begin that comes with the budget of its task is refused for another reason: the task is as if it had not been
+    asked for, so that another budget may still be given to it. Its neighbour's task has its account."""
+    asks = Asks(tenant="", tool="pay", task="first", budget=Budget(calls_per_task=3), twin=Twin(60 * SECOND))
+    ones = [One(ledger, f"alike-{number}") for number in range(3)]
+    ones[0].begun(asks=asks, fingerprint=ones[0].key)
+    begins = [one.begin(asks=replace(asks, task=one.name), fingerprint=one.key) for one in ones[1:]]
+    answers = asked_at_once(ledger, [replace(begins[0], fingerprint=ones[0].key), begins[1]])
+    assert [isinstance(answer, Applied) for answer in answers] == [False, True]
+    assert ledger.guards.account("", "alike-1").budget is None
+    assert ledger.guards.account("", "alike-2").calls == 1
+    assert ledger.guards.declare("", "alike-1", Budget(calls_per_task=5)).budget == Budget(calls_per_task=5)
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_of_look_alikes_at_the_same_moment_one_is_let_through(
+    postgres_server: PostgresServer, postgres_template: str, level: str
+) -> None:
+    """Two hosts begin look-alikes at once, by whatever isolation the database has by default: the second waits for the
+    first, and sees it."""
+    with isolated_database(postgres_server, postgres_template, level) as url:
+        ledger = Ledger(open_engine(url))
+        asks, go = Asks(tenant="", tool="pay", twin=Twin(60 * SECOND)), threading.Barrier(2)
+
+        def begin(change: Change) -> bool:
+            go.wait()
+            return isinstance(ledger.apply([change])[0], Applied)
+
+        with ThreadPoolExecutor(2) as threads:
+            for number in range(20):
+                ones = [One(ledger, f"{number}-{each}") for each in range(2)]
+                begins = [one.begin(asks=asks, fingerprint=ones[0].key) for one in ones]
+                assert sorted(threads.map(begin, begins)) == [False, True]
+        ledger.engine.dispose()
 
 
 class Exits(BaseException):
