@@ -99,7 +99,7 @@ def write(connection: sa.Connection, asks: Asks, account: Account, now: int) -> 
 
 
 def unmake(connection: sa.Connection, asks: Asks, now: int) -> None:
-    """Take out again what `locked` has made for a call of this moment that was refused, if nothing was counted since."""
+    """Take out again what `locked` has made for a call of this moment that was refused, if nothing was counted."""
     made = (tasks.c.created_at == now) & (tasks.c.updated_at == now) & tasks.c.budget_of.is_distinct_from("task")
     unused = _of(asks.tenant, storable(asks.task)) & made & (tasks.c.calls == 0) & (tasks.c.seq == 0)
     connection.execute(sa.delete(tasks).where(unused))
