@@ -98,6 +98,13 @@ def write(connection: sa.Connection, asks: Asks, account: Account, now: int) -> 
     _write(connection, asks.tenant, storable(asks.task), account, now)
 
 
+def unmake(connection: sa.Connection, asks: Asks, now: int) -> None:
+    """Take out again what `locked` has made for a call of this moment that was refused, if nothing was counted."""
+    made = (tasks.c.created_at == now) & (tasks.c.updated_at == now) & tasks.c.budget_of.is_distinct_from("task")
+    unused = _of(asks.tenant, storable(asks.task)) & made & (tasks.c.calls == 0) & (tasks.c.seq == 0)
+    connection.execute(sa.delete(tasks).where(unused))
+
+
 def reserve(connection: sa.Connection, row: Row, account: Account) -> None:
     """Note in the task's book what the begin of `row` has reserved: `account` is as it is after it."""
     if row.cost_unit is not None:

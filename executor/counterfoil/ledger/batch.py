@@ -283,13 +283,13 @@ class Batch:
         row, refused = one.after, None
         try:
             one.admitted = admit(self._connection, asks, one.change.claim_id, row.now, begun=row, there=there)
-        except GuardRefuses as against:
+            if asks.twin is not None and not one.born:  # its look-alikes in this batch must see that it has begun
+                update(self._connection, [one])
+        except (GuardRefuses, UsageError) as against:
             if self._alone:
                 raise
-            refused = Refused(against.blocked)
-        except UsageError:
-            if self._alone:
-                raise
+            accounts.unmake(self._connection, asks, row.now)
+            refused = Refused(against.blocked) if isinstance(against, GuardRefuses) else None
         if one.admitted is None:
             if one.born:
                 self._connection.execute(UNBORN, {"of_key": row.key})

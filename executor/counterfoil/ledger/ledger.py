@@ -266,7 +266,8 @@ class Ledger(Chores):
 
     def _told(self, done: tuple[T, list[Incident]]) -> T:
         result, raised = done
-        if self._on_incident is not None:
+        if self._on_incident is not None and raised:
+            self._writer.stand_aside()
             for incident in raised:
                 self._on_incident(incident)
         return result

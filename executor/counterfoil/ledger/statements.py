@@ -28,10 +28,14 @@ BY_KEYS_LOCKED: Final = BY_KEYS_NOW.with_for_update(skip_locked=True)
 GUARDED_UPDATE: Final = sa.update(effects).where(
     (effects.c.key == sa.bindparam("of_key")) & (effects.c.version == sa.bindparam("of_version"))
 )
-# For a row that was read in an earlier transaction: three columns may move on without a new version.
+# What may move on in a row without a new version: by a push, a look that was taken or given back, a new cipher key.
+MOVING: Final = (
+    "sends_until", "earlier_sends_until", "absent_from", "boot_id", "boot_low", "boot_high", "look_at", "data_key",
+)  # fmt: skip
+# For a row that was read in an earlier transaction.
 UNTOUCHED_UPDATE: Final = GUARDED_UPDATE.where(
-    (effects.c.sends_until == sa.bindparam("of_sends_until")) & (effects.c.look_at == sa.bindparam("of_look_at"))
-).where(effects.c.data_key.is_not_distinct_from(sa.bindparam("of_data_key")))
+    *(effects.c[name].is_not_distinct_from(sa.bindparam(f"of_{name}")) for name in MOVING)
+)
 BIRTH: Final = {
     name: dialect.insert(effects).on_conflict_do_nothing().returning(effects.c.key)
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))

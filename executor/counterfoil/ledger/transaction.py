@@ -42,6 +42,8 @@ _SETTINGS = sa.text(
     "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
 )
 _BEGUN_AT = "counterfoil_begun_at"
+# Whatever the database's default is: who has waited for a lock must see what was committed meanwhile.
+_COMMITTED = {"isolation_level": "READ COMMITTED"}
 
 
 class Transient(Exception):
@@ -81,7 +83,8 @@ class Transactions:
         self._patience_s = patience_s
         self._is_sqlite = engine.dialect.name == "sqlite"
         # On SQLite a transaction is begun by `_take_lock`, not by the engine: it waits with this object's patience.
-        self._writers = engine.execution_options(**{READS: True}) if self._is_sqlite else engine
+        self._writers = engine.execution_options(**({READS: True} if self._is_sqlite else _COMMITTED))
+        self._joint = self._writers if self._is_sqlite else engine  # the tool's function chose its isolation
         self._turn = self.host.lock()
         self._unfit: str | None = None
 
@@ -188,7 +191,7 @@ class Transactions:
                     if not self._turn.acquire(timeout=max(0.0, until - self.host.monotonic())):
                         raise Busy
                     stack.callback(self._turn.release)
-                connection = stack.enter_context(self._writers.connect())
+                connection = stack.enter_context(self._joint.connect())
                 transaction = connection.begin()
                 self._made_ready(connection, until)
                 result = work(connection)

@@ -14,7 +14,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from typing import Final, Generic, TypeVar
 
 from counterfoil.errors import LedgerUnavailable, UsageError
@@ -63,6 +62,13 @@ class Ticket(Generic[Q, A]):
         self.answer: A | BaseException = Fell(in_doubt=True)
 
 
+class _Here(threading.local):
+    """What the present thread is to a queue: whether it serves it, and whether another has been put in its place."""
+
+    serves = False
+    aside = False
+
+
 class Writer(Generic[Q, A]):
     """Serves callers together. It may as well read: what it does is `alone` and `together`.
 
@@ -101,7 +107,7 @@ class Writer(Generic[Q, A]):
         self._wake = host.event()
         self._thread: Thread | None = None
         self._closed = False
-        self._here: ContextVar[bool] = ContextVar("counterfoil_serves", default=False)
+        self._here = _Here()
 
     def ask(self, question: Q) -> A | Fell:
         """Be served. `Fell`: the caller is to do it alone.
@@ -157,8 +163,22 @@ class Writer(Generic[Q, A]):
             self._closed = True
         self._wake.set()
 
+    def stand_aside(self) -> None:
+        """In the thread that serves: let others be served while somebody else's code runs here, which may wait for
+        them. Answers that are ready are given after it."""
+        if not self._here.serves or self._here.aside:
+            return
+        with self._lock:
+            try:
+                follows = self._host.start(self._work, self._name) if self._waiting else None
+            except RuntimeError:  # the system gives no thread: it stays this one
+                return
+            self._here.aside = True
+            self._serving, self._thread = bool(self._waiting), follows
+            self._wake.set()
+
     def _may_go_direct(self) -> bool:
-        if self._closed or self._here.get():  # who asks while it serves others cannot wait for itself
+        if self._closed or self._here.serves:  # who asks while it serves others cannot wait for itself
             return True
         return not self._serving and not self._waiting and self._direct < self._direct_most
 
@@ -176,12 +196,14 @@ class Writer(Generic[Q, A]):
     # ------------------------------------------------------------ in the thread
 
     def _work(self) -> None:
-        self._here.set(True)
+        self._here.serves = True
         while True:
             woken = self._wake.wait(IDLE_S)
             self._wake.clear()
             while self._has_more():
                 self._serve()
+                if self._here.aside:
+                    return
             with self._lock:
                 if not self._waiting and (self._closed or not woken):
                     self._thread = None
@@ -205,6 +227,9 @@ class Writer(Generic[Q, A]):
         except Exception as trouble:  # noqa: BLE001 - it is the callers', who would wait for ever
             taken()
             answers = [trouble] * len(tickets)
+        except BaseException:  # noqa: BLE001 - so it is here, and this thread would leave them
+            taken()
+            answers = [Fell(in_doubt=True)] * len(tickets)  # it may have come after COMMIT
         for ticket, answer in zip(tickets, answers, strict=True):
             ticket.answer = answer
         _tell(tickets)

@@ -17,7 +17,7 @@ from counterfoil.guard import Admitted, budget
 from counterfoil.guard.budget import Booking
 from counterfoil.ledger import accounts, concealed, notices
 from counterfoil.ledger.rows import to_columns
-from counterfoil.ledger.statements import ENTRY, GUARDED_UPDATE, UNTOUCHED_UPDATE
+from counterfoil.ledger.statements import ENTRY, GUARDED_UPDATE, MOVING, UNTOUCHED_UPDATE
 from counterfoil.ledger.transaction import Transient
 from counterfoil.text import storable
 from counterfoil.transition import Decision
@@ -70,8 +70,7 @@ def _update(connection: sa.Connection, writings: Sequence[Writing], statement: s
         values = concealed.conceal(connection, one.before, to_columns(one.content))
         values |= {"of_key": one.before.key, "of_version": one.before.version}
         if statement is UNTOUCHED_UPDATE:
-            values |= {"of_sends_until": one.before.sends_until, "of_look_at": one.before.look_at}
-            values |= {"of_data_key": one.before.data_key}
+            values |= {f"of_{name}": getattr(one.before, name) for name in MOVING}
         groups.setdefault(tuple(sorted(one.content)), []).append(values)
         one.content = {}
     done = 0
