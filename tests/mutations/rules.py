@@ -409,8 +409,8 @@ RULES: Final = (
     Rule(
         "a cancellation waits for the record",
         ASYNC,
-        "            except asyncio.CancelledError as cancelled:\n                interrupt = cancelled\n        if interrupt is not None and future",
-        "            except asyncio.CancelledError as cancelled:\n                raise\n        if interrupt is not None and future",
+        "            except asyncio.CancelledError as cancelled:\n                interrupt = cancelled\n            except Exception:  # noqa: BLE001 - of the future",
+        "            except asyncio.CancelledError as cancelled:\n                raise\n            except Exception:  # noqa: BLE001 - of the future",
         ON_ASYNC,
     ),
     Rule(

@@ -59,8 +59,8 @@ TOGETHER: Final = (
     Rule(
         "a row that is brought along is written if it was not pushed",
         STATEMENTS,
-        '(effects.c.sends_until == sa.bindparam("of_sends_until")) & ',
-        "",
+        '"sends_until", "earlier_sends_until", "absent_from", "boot_id", "boot_low", "boot_high", "look_at"',
+        '"look_at"',
         ON_BATCHES,
     ),
     Rule("together: a changed row makes all be read", BATCH, "            raise Mismatched\n", "            pass\n", ON_BATCHES),
