@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 # On a server a batch waits no longer for a lock, since all of it would wait.
 LOCK_WAIT_S: Final = 0.25
+# Who has waited in vain with others still gets this part of its patience for itself.
+LEAST_LEFT: Final = 5
 # How many callers are served in their own threads before others wait and go together: writers on SQLite take turns.
 DIRECT: Final = {"sqlite": 1, "postgresql": 2}
 
@@ -172,7 +174,8 @@ class Ledger(Chores):
             case Refused(blocked):
                 return self.refused(change, blocked)
             case Fell():
-                return self._apply_alone(change, in_doubt=carried.in_doubt)
+                left_s = max(self._patience_s - carried.waited_s, self._patience_s / LEAST_LEFT)
+                return self._apply_alone(change, left_s, in_doubt=carried.in_doubt)
             case BaseException():
                 raise carried
             case _:

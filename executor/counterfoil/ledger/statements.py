@@ -36,8 +36,13 @@ MOVING: Final = (
 UNTOUCHED_UPDATE: Final = GUARDED_UPDATE.where(
     *(effects.c[name].is_not_distinct_from(sa.bindparam(f"of_{name}")) for name in MOVING)
 )
+# So many rows are inserted by one statement: each number of rows is a statement of its own, which drivers keep.
+_ROWS: Final = 32
 BIRTH: Final = {
-    name: dialect.insert(effects).on_conflict_do_nothing().returning(effects.c.key)
+    name: dialect.insert(effects)
+    .on_conflict_do_nothing()
+    .returning(effects.c.key)
+    .execution_options(insertmanyvalues_page_size=_ROWS)
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
 }
 UNBORN: Final = sa.delete(effects).where(effects.c.key == sa.bindparam("of_key"))

@@ -42,11 +42,13 @@ def is_grouped() -> bool:
 
 
 class Fell(Exception):
-    """A batch came to nothing as a whole; `in_doubt`: or it may have counted. Each does its part for itself."""
+    """A batch came to nothing as a whole; `in_doubt`: or it may have counted. Each does its part for itself, and has
+    waited for `waited_s` already."""
 
-    def __init__(self, *, in_doubt: bool) -> None:
+    def __init__(self, *, in_doubt: bool, waited_s: float = 0.0) -> None:
         super().__init__("in doubt" if in_doubt else "nothing")
         self.in_doubt = in_doubt
+        self.waited_s = waited_s
 
 
 class Ticket(Generic[Q, A]):
@@ -230,8 +232,12 @@ class Writer(Generic[Q, A]):
         except BaseException:  # noqa: BLE001 - so it is here, and this thread would leave them
             taken()
             answers = [Fell(in_doubt=True)] * len(tickets)  # it may have come after COMMIT
+        now = self._host.monotonic()
         for ticket, answer in zip(tickets, answers, strict=True):
-            ticket.answer = answer
+            if isinstance(answer, Fell):
+                ticket.answer = Fell(in_doubt=answer.in_doubt, waited_s=now - ticket.since)
+            else:
+                ticket.answer = answer
         _tell(tickets)
 
     def _taken(self) -> list[Ticket[Q, A]]:
