@@ -32,7 +32,7 @@ PATIENCE_S = 0.3
 def book(ledger_url: str, clock: ManualClock) -> Iterator[Ledger]:
     """A ledger of little patience."""
     engine = open_engine(ledger_url)
-    ledger = Ledger(engine, clock=clock, patience_s=PATIENCE_S)
+    ledger = Ledger(engine, clock=clock, patience_s=PATIENCE_S, grouped=True)
     yield ledger
     ledger.close()
     engine.dispose()

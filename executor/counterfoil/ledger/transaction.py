@@ -39,11 +39,11 @@ _SETTINGS = sa.text(
     "set_config('idle_in_transaction_session_timeout', :idle_ms, true), "
     "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
     "THEN set_config('synchronous_commit', 'on', true) END, "
-    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
+    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), current_setting('transaction_isolation')"
 )
 _BEGUN_AT = "counterfoil_begun_at"
 # Whatever the database's default is: who has waited for a lock must see what was committed meanwhile.
-_COMMITTED = {"isolation_level": "READ COMMITTED"}
+_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
 class Transient(Exception):
@@ -83,8 +83,8 @@ class Transactions:
         self._patience_s = patience_s
         self._is_sqlite = engine.dialect.name == "sqlite"
         # On SQLite a transaction is begun by `_take_lock`, not by the engine: it waits with this object's patience.
-        self._writers = engine.execution_options(**({READS: True} if self._is_sqlite else _COMMITTED))
-        self._joint = self._writers if self._is_sqlite else engine  # the tool's function chose its isolation
+        self._writers = engine.execution_options(**{READS: True}) if self._is_sqlite else engine
+        self._isolates = False
         self._turn = self.host.lock()
         self._unfit: str | None = None
 
@@ -191,9 +191,9 @@ class Transactions:
                     if not self._turn.acquire(timeout=max(0.0, until - self.host.monotonic())):
                         raise Busy
                     stack.callback(self._turn.release)
-                connection = stack.enter_context(self._joint.connect())
+                connection = stack.enter_context(self._writers.connect())
                 transaction = connection.begin()
-                self._made_ready(connection, until)
+                self._made_ready(connection, until, own=False)  # the tool's function chose its isolation
                 result = work(connection)
                 return Opened(connection, transaction, result, stack.pop_all())
         except sa.exc.SQLAlchemyError as problem:
@@ -217,16 +217,21 @@ class Transactions:
                 raise self.passing(problem) from None
         return committed[0]
 
-    def _made_ready(self, connection: sa.Connection, until: float) -> None:
+    def _made_ready(self, connection: sa.Connection, until: float, *, own: bool = True) -> None:
         if self._is_sqlite:
             _take_lock(connection, until, self.host)
             self._unfit = self._unfit or file.changed(connection)
             self._refuse_unfit()
-        else:
-            wait_ms = max(1, round((until - self.host.monotonic()) * 1000))
-            idle_ms = max(1, round(self._patience_s * 1000))
-            made = connection.execute(_SETTINGS, {"wait_ms": str(wait_ms), "idle_ms": str(idle_ms)})
-            connection.execution_options(**{_BEGUN_AT: int(made.one()[3])})
+            return
+        if own and self._isolates:
+            connection.exec_driver_sql(_COMMITTED)
+        wait_ms = max(1, round((until - self.host.monotonic()) * 1000))
+        idle_ms = max(1, round(self._patience_s * 1000))
+        made = connection.execute(_SETTINGS, {"wait_ms": str(wait_ms), "idle_ms": str(idle_ms)}).one()
+        if own and made[4] != "read committed":
+            self._isolates = True  # it can be said only as the first thing of a transaction: of the next one
+            raise Transient
+        connection.execution_options(**{_BEGUN_AT: int(made[3])})
 
     def _refuse_unfit(self) -> None:
         if self._unfit is not None:
