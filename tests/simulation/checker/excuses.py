@@ -48,20 +48,26 @@ def _sent_after(effect: Effect, closing: Closing, landing: Landing) -> bool:
     return late and not effect.of("paused")
 
 
+def _known_from(effect: Effect, landing: Landing) -> int:
+    """From when a provider may count how long it keeps a key: from the request, which may be worked on for long."""
+    return min([landing.at, *(one.at for one in effect.of("sent") if one.get("key") == landing.key)])
+
+
 def doubles(effect: Effect, first: Landing, second: Landing) -> bool:
     """Whether a broken condition explains two effects of one key; `first` landed first."""
     tool = effect.tool
     lower, higher = sorted((first, second), key=lambda one: one.attempt)
-    within = tool.keyed and bool(first.key) and bool(second.key) and second.at - first.at <= (tool.retention_us or 0)
+    kept = second.at - _known_from(effect, first) <= (tool.retention_us or 0)
+    within = tool.keyed and bool(first.key) and bool(second.key) and kept
     if within and first.key == second.key:
         # F13: inside the retention a provider that keeps its promise shows one effect, whatever else broke.
         # A provider that keeps the key once its work is done works on two copies that come at once.
         copied = first.attempt == second.attempt and effect.broke("client_resent")
-        racing = not tool.concurrent and (effect.broke(*ABSENCE) or copied)
+        racing = not tool.concurrent and (effect.broke(*ABSENCE, "operator") or copied)
         stone = first.undone is not None and effect.broke("stone")
         return effect.broke(*KEYS) or racing or stone
-    if lower.attempt == higher.attempt:
-        return effect.broke("client_resent") or (tool.keyed and effect.broke(*KEYS))
+    if lower.attempt == higher.attempt:  # a second copy of a request that the provider knew, once it has forgotten it
+        return effect.broke("client_resent") or (tool.keyed and effect.broke(*KEYS, *(() if within else ABSENCE)))
     begun = effect.begin_of(higher.attempt)
     closing = None if begun is None else effect.closing_of(lower.attempt, begun.number)
     if closing is None:  # a resend under the same key

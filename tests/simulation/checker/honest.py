@@ -197,6 +197,12 @@ def resending_client_at_a_racing_provider() -> Story:
     return story.broke("client_resent").returned(1)
 
 
+def forgotten_copy() -> Story:
+    """A second copy of a request lands later than grace, when the provider has forgotten its key."""
+    story = Story("T3").call().begin().send().land().returned().told(APPLIED, "ok", "returned")
+    return story.wait(4000).broke("grace").land(1, reference="r1b")
+
+
 def empty_answer() -> Story:
     """It is answered and was never done."""
     return (
@@ -215,6 +221,7 @@ HONEST: dict[str, Callable[[], Story]] = {
         plain, declined, never_left, never_started, found_later, absent, grace_too_short, late_truth, late_word, resent,
         resend_never_left, forgotten, taken_back, stone, revoke_of_applied, compensated, resolved, wrong_person,
         said_applied, same_transaction, rolled_back, overrun, waiting, conflict, look_alike, left_to_a_person, crashed,
-        clock_jumped, deaf_provider, resending_client, resending_client_at_a_racing_provider, empty_answer, lying_look,
+        clock_jumped, deaf_provider, resending_client, resending_client_at_a_racing_provider,
+        forgotten_copy, empty_answer, lying_look,
     )
 }  # fmt: skip
