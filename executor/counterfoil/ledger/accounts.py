@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.effect import Row
 from counterfoil.errors import UsageError
 from counterfoil.guard.asking import Asks
 from counterfoil.guard.budget import Account, Booking, Budget, Over, booked
 from counterfoil.ledger import notices
+from counterfoil.ledger.dialect import inserting
 from counterfoil.ledger.schema import task_entries, tasks
 from counterfoil.text import storable
 
@@ -78,8 +78,11 @@ def is_kept(connection: sa.Connection, asks: Asks) -> bool:
 def are_kept(connection: sa.Connection, asked: Sequence[Asks]) -> list[bool]:
     """Whether anything is counted for the tasks of several calls, in one reading."""
     named = {(asks.tenant, storable(asks.task)) for asks in asked if asks.task}
-    if len(named) <= 1:
-        found = connection.execute(_KEPT, dict(zip(("of_tenant", "of_task"), *named, strict=True))) if named else ()
+    if not named:
+        return [False] * len(asked)
+    if len(named) == 1:
+        ((tenant, task),) = named
+        found = connection.execute(_KEPT, {"of_tenant": tenant, "of_task": task})
     else:
         tenants, names = {tenant for tenant, _ in named}, {task for _, task in named}
         found = connection.execute(_ALL_KEPT, {"of_tenants": sorted(tenants), "of_tasks": sorted(names)})
@@ -165,7 +168,7 @@ def _row(connection: sa.Connection, tenant: str, task: str) -> Mapping[str, Any]
 
 def _make(connection: sa.Connection, tenant: str, task: str, now: int, budget: Budget | None, source: Source) -> None:
     """Make the task's row, unless another was first; then this waits for the other's COMMIT."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tasks)
+    insert = inserting(connection, tasks)
     values: dict[str, Any] = {"tenant": tenant, "task": task, "created_at": now, "updated_at": now, "seq": 0}
     values |= {"budget": sa.null() if budget is None else budget.as_json()}
     values |= {"budget_of": None if budget is None else source, **_columns(Account())}

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.effect import Row
 from counterfoil.guard import breaker, budget, loop
@@ -21,6 +20,7 @@ from counterfoil.guard.breaker import Health, Sign
 from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, Repeats
 from counterfoil.ledger import accounts, notices, twins
+from counterfoil.ledger.dialect import inserting, upsert
 from counterfoil.ledger.repeating import TOOL, counted, counted_of, insisted, set_counted, tally
 from counterfoil.ledger.schema import tools
 from counterfoil.ledger.standing import Standing, set_circuit, standing
@@ -154,7 +154,7 @@ def weigh(connection: sa.Connection, asks: Asks, health: Health, claim: str | No
     if health.sign is not Sign.FAULT and breaker.after(seen, health, claim, now) == seen:
         return
     if seen == breaker.CLOSED:  # a row to lock
-        insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
+        insert = inserting(connection, tools)
         place = {"tenant": asks.tenant, "tool": asks.tool, "failures": 0}
         connection.execute(insert.values(place).on_conflict_do_nothing())
     before = standing(connection, asks, lock=True).circuit
@@ -272,9 +272,5 @@ class Guards:
         place = (tools.c.tenant == tenant) & (tools.c.tool == tool)
         before = connection.execute(sa.select(tools.c.paused_at).where(place)).scalar()
         if before is not None or word[0] is not None:
-            insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
-            values = {"tenant": tenant, "tool": tool, "failures": 0} | content
-            connection.execute(
-                insert.values(values).on_conflict_do_update(index_elements=["tenant", "tool"], set_=content)
-            )
+            upsert(connection, tools, {"tenant": tenant, "tool": tool}, content, failures=0)
         return before is not None

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.changes import NamedBy
 from counterfoil.errors import LedgerUnavailable, UsageError
+from counterfoil.ledger.dialect import inserting, upsert
 from counterfoil.ledger.schema import effects, pins
 
 SECRETS: Final = "secrets"
@@ -40,7 +40,7 @@ def _ids(connection: sa.Connection, name: str, lock: bool, change: bool) -> tupl
 
 def first_secret(connection: sa.Connection, secret_id: str, now: int) -> tuple[str, ...]:
     """Let a secret write where none has been used yet; the ids as they are then."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(pins)
+    insert = inserting(connection, pins)
     values: dict[str, Any] = {"name": SECRETS, "value": json.dumps([secret_id]), "at": now}
     connection.execute(insert.values(values).on_conflict_do_nothing())
     return secrets(connection)
@@ -97,15 +97,12 @@ def ciphers(connection: sa.Connection, *, lock: bool = False, change: bool = Fal
 
 def name_ciphers(connection: sa.Connection, ids: Sequence[str], now: int) -> None:
     """Say which cipher keys are needed from now on, the writing one first."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(pins)
-    content: dict[str, Any] = {"value": json.dumps(list(ids)), "at": now}
-    statement = insert.values({"name": CIPHERS} | content)
-    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=content))
+    upsert(connection, pins, {"name": CIPHERS}, {"value": json.dumps(list(ids)), "at": now})
 
 
 def expect_ciphers(connection: sa.Connection, now: int) -> None:
     """Let there be something to hold for whoever begins, before anybody encrypts."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(pins)
+    insert = inserting(connection, pins)
     nothing = insert.values({"name": CIPHERS, "value": "[]", "at": now})
     connection.execute(nothing.on_conflict_do_nothing())
 
@@ -120,10 +117,7 @@ def needs_tenant(connection: sa.Connection) -> bool:
 
 def require_tenant(connection: sa.Connection, required: bool, now: int) -> None:
     """Say that every host must name a tenant, or that it need not."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(pins)
-    content: dict[str, Any] = {"value": _SEVERAL if required else "one", "at": now}
-    statement = insert.values({"name": TENANTS} | content)
-    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=content))
+    upsert(connection, pins, {"name": TENANTS}, {"value": _SEVERAL if required else "one", "at": now})
 
 
 def is_first_tenant(connection: sa.Connection) -> bool:

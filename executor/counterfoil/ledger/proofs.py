@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.changes import SettleLook
 from counterfoil.effect import Row
+from counterfoil.ledger.dialect import inserting
 from counterfoil.ledger.schema import references, tools
 from counterfoil.text import storable
 
@@ -22,7 +22,7 @@ def claim_references(connection: sa.Connection, row: Row, names: Sequence[str]) 
     """Enter the references as this effect's own; the keys of other effects that owned one before."""
     if not names:
         return ()
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(references)
+    insert = inserting(connection, references)
     wanted = sorted({storable(name) for name in names})
     rows = [{"tenant": row.tenant, "tool": row.tool, "reference": name, "key": row.key} for name in wanted]
     connection.execute(insert.values(rows).on_conflict_do_nothing())
@@ -78,7 +78,7 @@ def trust_keys(connection: sa.Connection, tool: str, tenant: str) -> None:
 
 def distrust_keys(connection: sa.Connection, row: Row) -> bool:
     """End resending under a key for this tool, durably; True when it was trusted until now."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
+    insert = inserting(connection, tools)
     statement = insert.values(tenant=row.tenant, tool=row.tool, failures=0, keys_distrusted_at=row.now)
     done = connection.execute(
         statement.on_conflict_do_update(

@@ -6,17 +6,18 @@ Each runs inside a transaction of the ledger's own. What is counted is decided b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 
 from counterfoil.effect import MICROSECONDS
 from counterfoil.guard import loop
 from counterfoil.guard.asking import Asks, Blocked
 from counterfoil.guard.loop import End, Repeats
+from counterfoil.ledger.dialect import upsert
 from counterfoil.ledger.schema import repeats
 from counterfoil.text import storable
 
@@ -87,7 +88,7 @@ def counted(connection: sa.Connection, asks: Asks, similar: bytes, *, lock: bool
         nothing: dict[str, Any] = {"wrong": 0, "passing": 0, "same": 0, "blocked": 0, "at": 0}
         connection.execute(postgresql.insert(repeats).values(place | nothing).on_conflict_do_nothing())
         asked = _OF_PLACE_LOCKED
-    found = connection.execute(asked, {f"of_{name}": value for name, value in place.items()}).first()
+    found = connection.execute(asked, _bound(place)).first()
     return loop.NONE if found is None else _repeats(found)
 
 
@@ -98,9 +99,7 @@ def counted_of(connection: sa.Connection, asked: Sequence[Asks]) -> list[tuple[R
         return [(loop.NONE, loop.NONE)] * len(asked)
     if len(counting) == 1:
         one = counting[0]
-        found = connection.execute(
-            _OF_CALL, {f"of_{name}": value for name, value in _repeat(one, one.similar or TOOL).items()}
-        )
+        found = connection.execute(_OF_CALL, _bound(_repeat(one, one.similar or TOOL)))
     else:
         tenants, tasks = {one.tenant for one in counting}, {storable(one.task) for one in counting}
         wanted = {"of_tenants": sorted(tenants), "of_tasks": sorted(tasks)}
@@ -119,14 +118,15 @@ def _repeats(found: sa.Row[Any]) -> Repeats:
 
 def set_counted(connection: sa.Connection, asks: Asks, similar: bytes, after: Repeats, now: int) -> None:
     """Write what is counted in one place."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(repeats)
     content: dict[str, Any] = {"wrong": after.wrong, "passing": after.passing, "same": after.same}
     content |= {"answer": after.answer, "blocked": after.blocked, "at": now}
-    place = _repeat(asks, similar)
-    statement = insert.values(place | content).on_conflict_do_update(index_elements=list(place), set_=content)
-    connection.execute(statement)
+    upsert(connection, repeats, _repeat(asks, similar), content)
 
 
 def _repeat(asks: Asks, similar: bytes) -> dict[str, Any]:
     turn = asks.turn or 0
     return {"tenant": asks.tenant, "task": storable(asks.task), "turn": turn, "tool": asks.tool, "similar": similar}
+
+
+def _bound(place: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"of_{name}": value for name, value in place.items()}

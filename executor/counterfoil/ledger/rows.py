@@ -19,11 +19,6 @@ _log = logging.getLogger("counterfoil")
 CODE_MAX = 64
 _AS_THEY_ARE = frozenset({int, bool, bytes})
 COLUMNS = tuple(column for column in effects.columns)
-INSTANTS = frozenset(
-    {"lease_until", "sends_until", "absent_from", "look_at", "review_at", "key_first_begun_at", "begun_at",
-        "unknown_since",
-     "created_at", "updated_at"}
-)  # fmt: skip
 _NAMES = frozenset(column.name for column in COLUMNS)
 _FIELDS = frozenset(item.name for item in fields(Row))
 # What no effect has at its birth; leaving it out of the INSERT leaves it NULL.

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.guard.asking import Asks
 from counterfoil.guard.breaker import CLOSED, Circuit
 from counterfoil.guard.loop import Repeats
 from counterfoil.ledger.accounts import are_kept
+from counterfoil.ledger.dialect import upsert
 from counterfoil.ledger.repeating import counted_of
 from counterfoil.ledger.schema import tools
 
@@ -83,8 +83,6 @@ def _standing(found: Sequence[Any], asks: Asks) -> Standing:
 
 def set_circuit(connection: sa.Connection, tenant: str, tool: str, circuit: Circuit) -> None:
     """Write the breaker of a tool down."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(tools)
     content: dict[str, Any] = {"failures": circuit.failures, "opened_at": circuit.opened_at}
     content |= {"probe_claim": circuit.probe_claim, "probe_until": circuit.probe_until}
-    place = {"tenant": tenant, "tool": tool}
-    connection.execute(insert.values(place | content).on_conflict_do_update(index_elements=list(place), set_=content))
+    upsert(connection, tools, {"tenant": tenant, "tool": tool}, content)

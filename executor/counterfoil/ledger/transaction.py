@@ -19,6 +19,7 @@ from counterfoil.errors import LedgerError, LedgerUnavailable
 from counterfoil.host import Host, SystemHost
 from counterfoil.ledger import file
 from counterfoil.ledger.connect import READS
+from counterfoil.ledger.statements import SERVER_NOW
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ _SETTINGS = sa.text(
     "set_config('idle_in_transaction_session_timeout', :idle_ms, true), "
     "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
     "THEN set_config('synchronous_commit', 'on', true) END, "
-    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), current_setting('transaction_isolation')"
+    f"{SERVER_NOW}, current_setting('transaction_isolation')"
 )
 _BEGUN_AT = "counterfoil_begun_at"
 # Whatever the database's default is: who has waited for a lock must see what was committed meanwhile.

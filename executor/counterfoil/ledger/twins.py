@@ -11,10 +11,10 @@ import hashlib
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counterfoil.effect import Row, Verdict
 from counterfoil.guard import Blocked, Twin
+from counterfoil.ledger.dialect import upsert
 from counterfoil.ledger.schema import effects, twins
 
 
@@ -44,9 +44,7 @@ def note(connection: sa.Connection, begun: Row, asked: Twin, now: int) -> None:
     """Note what has begun and was let through, for those that come after it."""
     mine: dict[str, Any] = {"tenant": begun.tenant, "fingerprint": begun.fingerprint, "key": begun.key}
     times = {"at": now, "until": now + asked.window_us}
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(twins)
-    noted = insert.values(mine | times)
-    connection.execute(noted.on_conflict_do_update(index_elements=list(mine), set_=times))
+    upsert(connection, twins, mine, times)
 
 
 def forget(connection: sa.Connection, now: int, tenant: str | None) -> int:

@@ -59,51 +59,32 @@ class _Inside:
 INSIDE = _Inside()
 
 
-class _LiteCursor(sqlite3.Cursor):
-    def execute(self, *given: Any) -> Any:
-        with INSIDE.counted():
-            return super().execute(*given)
+# Used as a decorator, the block is the whole method.
+_counted = INSIDE.counted()
 
-    def executemany(self, *given: Any) -> Any:
-        with INSIDE.counted():
-            return super().executemany(*given)
+
+class _LiteCursor(sqlite3.Cursor):
+    execute = _counted(sqlite3.Cursor.execute)
+    executemany = _counted(sqlite3.Cursor.executemany)
 
 
 class _LiteConnection(sqlite3.Connection):
     def cursor(self, factory: Any = _LiteCursor) -> Any:
         return super().cursor(factory)
 
-    def execute(self, *given: Any) -> Any:
-        with INSIDE.counted():
-            return super().execute(*given)
-
-    def commit(self) -> None:
-        with INSIDE.counted():
-            super().commit()
-
-    def rollback(self) -> None:
-        with INSIDE.counted():
-            super().rollback()
+    execute = _counted(sqlite3.Connection.execute)
+    commit = _counted(sqlite3.Connection.commit)
+    rollback = _counted(sqlite3.Connection.rollback)
 
 
 class _ServerCursor(psycopg.Cursor[Any]):
-    def execute(self, *given: Any, **more: Any) -> Any:
-        with INSIDE.counted():
-            return super().execute(*given, **more)
-
-    def executemany(self, *given: Any, **more: Any) -> Any:
-        with INSIDE.counted():
-            return super().executemany(*given, **more)
+    execute = _counted(psycopg.Cursor.execute)
+    executemany = _counted(psycopg.Cursor.executemany)
 
 
 class _ServerConnection(psycopg.Connection[Any]):
-    def commit(self) -> None:
-        with INSIDE.counted():
-            super().commit()
-
-    def rollback(self) -> None:
-        with INSIDE.counted():
-            super().rollback()
+    commit = _counted(psycopg.Connection.commit)
+    rollback = _counted(psycopg.Connection.rollback)
 
 
 def _counting_engine(place: str) -> sa.Engine:
