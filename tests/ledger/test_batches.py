@@ -21,6 +21,7 @@ from counterfoil.effect import Row, Verdict
 from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Asks
 from counterfoil.host import SystemHost
+from counterfoil.ledger.batch import Apart
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
 from counterfoil.ledger.writer import CROWDED, Fell, Writer
@@ -303,6 +304,23 @@ def test_batches_in_any_order_do_not_lock_each_other_out(ledger_url: str, clock:
         with engine.connect() as connection:
             assert connection.execute(asked).scalar_one() == 0
     engine.dispose()
+
+
+def test_the_only_row_that_is_read_is_left_out_too(postgres_server: PostgresServer, postgres_template: str) -> None:
+    """One settle beside nine begins, of an effect that somebody holds: the begins do not wait for it."""
+    name = postgres_server.create(template=postgres_template)
+    engine = open_engine(postgres_server.url(name))
+    ledger = Ledger(engine, patience_s=PATIENCE_S, grouped=True)
+    held = One(ledger, "held")
+    held.begun()
+    changes: list[Change] = [held.returned(), *(one.begin() for one in several(ledger, 9))]
+    with engine.connect() as connection, connection.begin():
+        connection.execute(sa.text("SELECT 1 FROM effects WHERE key = :key FOR UPDATE"), {"key": held.key})
+        first, *others = ledger._apply_together(lambda: changes, PATIENCE_S)
+    assert isinstance(first, Apart)
+    assert all(isinstance(one, Applied) for one in others)
+    engine.dispose()
+    postgres_server.drop(name)
 
 
 @pytest.mark.parametrize("brings_row", [False, True])

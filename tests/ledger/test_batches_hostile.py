@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 from changing import SECOND, One, permitted, terms
 from postgres import PostgresServer, isolated_database
 
+from counterfoil import AsyncExecutor, tool
 from counterfoil.changes import Answer, Applied, Change, Declined
 from counterfoil.clock import ManualClock
 from counterfoil.effect import Incident, Proof, Verdict
@@ -173,3 +175,30 @@ def test_who_is_told_of_a_batch_may_wait_for_the_ledger(ledger_url: str, clock: 
     assert isinstance(asyncio.run(in_loop(ledger, third.begin())), Applied)
     ledger.close()
     engine.dispose()
+
+
+def test_a_coroutine_whose_shared_reading_fell_reads_by_itself(ledger_url: str) -> None:
+    """What is raised in the thread that reads for many is nobody's answer: a coroutine reads alone, and its call goes
+    on."""
+
+    @tool(key=("order",))
+    async def pay(order: str) -> str:
+        """Pay for one order. Use it when the customer has confirmed the total."""
+        return order
+
+    fallen: list[str] = []
+
+    def fall(_connection: sa.Connection, _cursor: object, statement: str, *_: object) -> None:
+        if threading.current_thread().name == "counterfoil-reader" and not fallen:
+            fallen.append(statement)
+            raise SystemExit
+
+    async def main() -> str:
+        async with AsyncExecutor(open_engine(ledger_url), [pay]) as executor:
+            sa.event.listen(executor._engine, "before_cursor_execute", fall)
+            try:
+                return (await executor.call("pay", {"order": "A"})).code
+            finally:
+                executor._engine.dispose()
+
+    assert (asyncio.run(main()), len(fallen)) == ("ok", 1)

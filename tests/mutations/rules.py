@@ -1123,9 +1123,9 @@ RULES: Final = (
     ),
     Rule(
         "encryption: a begin holds the cipher key that it writes by",
-        CONCEALED,
-        "    by = writing(connection, lock=True)",
-        "    by = writing(connection)",
+        BATCH,
+        "by = concealed.writing(self._connection, lock=True)",
+        "by = concealed.writing(self._connection)",
         ON_ENCRYPTION,
         server=True,
     ),

@@ -66,6 +66,7 @@ class Refused:
 
 
 APART: Final = Apart()
+_NOW: Final = sa.select(SERVER_NOW)
 Carried: TypeAlias = Answer | Apart | Refused | LedgerUnavailable
 _Ending: TypeAlias = SettleReturned | SettleClosed | SettleLost
 
@@ -83,9 +84,13 @@ class Times:
     margin_us: int
 
     def now(self, connection: sa.Connection) -> int:
-        """The ledger's time when this transaction began."""
-        begun = self.clock.wall_us() if self.host_time else begun_at(connection)
-        return int(connection.execute(sa.select(SERVER_NOW)).scalar_one()) if begun is None else begun
+        """The ledger's time."""
+        return self.clock.wall_us() if self.host_time else int(connection.execute(_NOW).scalar_one())
+
+    def begun(self, connection: sa.Connection) -> int:
+        """The ledger's time when this transaction began, without asking for it where it is known."""
+        known = None if self.host_time else begun_at(connection)
+        return self.now(connection) if known is None else known
 
     def reading(self, now: int) -> Reading:
         """The ledger's time with this host's boot clock, which judges the ledger's clock too: it may be set."""
@@ -166,20 +171,19 @@ class Batch:
         if not begins:
             return
         reading = self._times.reading(self._now())
-        rows = [self._new(begin, reading) for begin in begins]
+        by = concealed.writing(self._connection, lock=True)
+        rows = [self._new(begin, reading, by) for begin in begins]
         columns = [concealed.conceal(self._connection, row, birth_columns(row)) for row in rows]
         statement = BIRTH["sqlite" if self._is_sqlite else "postgresql"]
-        made = {
-            bytes(key)
-            for key in self._connection.execute(statement, columns if len(columns) > 1 else columns[0]).scalars()
-        }
+        found = self._connection.execute(statement, columns if len(columns) > 1 else columns[0])
+        made = {bytes(key) for key in found.scalars()}
         for begin, row in zip(begins, rows, strict=True):
             if row.key in made:
                 self._writes[row.key] = Writing(begin, row, row, begun_entry(begin, row), born=True)
 
-    def _new(self, begin: Begin, reading: Reading) -> Row:
+    def _new(self, begin: Begin, reading: Reading, by: str | None) -> Row:
         row = new_row(begin, f"{begin.id}-k0", reading)
-        wrapped = concealed.fresh_data_key(self._connection, row.key)
+        wrapped = concealed.fresh_data_key(self._connection, row.key, by)
         return row if wrapped is None else row.changed({"data_key": wrapped})
 
     # ------------------------------------------------------------ what is written unread
@@ -220,7 +224,8 @@ class Batch:
                     self._carried[change.key] = decided
 
     def _locked(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        if len(keys) <= 1:
+        """The rows there are, held until COMMIT. Who is not alone waits for none that somebody else holds."""
+        if self._alone or not keys:
             return {key: row for key in keys if (row := self._select(key)) is not None}
         asked = BY_KEYS if self._is_sqlite else BY_KEYS_LOCKED
         found = self._connection.execute(asked, {"wanted": list(keys)}).mappings().all()
@@ -265,18 +270,14 @@ class Batch:
 
     def _count(self) -> None:
         """Ask the guards about what has begun here and book what was settled, in one order of tasks and tools."""
-        counted = [one for one in self._writes.values() if one.booking is not None or _asks(one) is not None]
-        asking = [one for one in counted if _asks(one) is not None]
-        there: dict[bytes, Standing] = {}
-        if asking:
-            asked = [asks for one in asking if (asks := _asks(one)) is not None]
-            there = {one.after.key: mine for one, mine in zip(asking, standings(self._connection, asked), strict=True)}
-        for one in sorted(counted, key=_place):
-            asks = _asks(one)
+        asked = {key: asks for key, one in self._writes.items() if (asks := _asks(one)) is not None}
+        found = standings(self._connection, list(asked.values())) if asked else []
+        there = dict(zip(asked, found, strict=True))
+        for one in sorted(self._writes.values(), key=_place):
             if one.booking is not None:
                 accounts.book(self._connection, one.after, one.booking)
-            if asks is not None:
-                self._ask(one, asks, there[one.after.key])
+            if one.after.key in asked:
+                self._ask(one, asked[one.after.key], there[one.after.key])
 
     def _ask(self, one: Writing, asks: Asks, there: Standing) -> None:
         assert isinstance(one.change, Begin)
@@ -337,7 +338,7 @@ class Batch:
                 write(self._connection, original, decision)
 
     def _now(self) -> int:
-        return self._times.now(self._connection)
+        return self._times.begun(self._connection)
 
 
 def _asks(one: Writing) -> Asks | None:

@@ -52,13 +52,13 @@ def writing(connection: sa.Connection, *, lock: bool = False) -> str | None:
 # ---------------------------------------------------------------- an effect
 
 
-def fresh_data_key(connection: sa.Connection, key: bytes) -> str | None:
-    """The data key of an effect that begins, wrapped; None where it is kept in plain.
+def fresh_data_key(connection: sa.Connection, key: bytes, by: str | None) -> str | None:
+    """The data key of an effect that begins, wrapped by the cipher key that is `writing`, which this transaction holds;
+    None where it is kept in plain.
 
     Raises:
         Unreadable: the ledger is encrypted by a cipher key that this host does not know: it may begin nothing.
     """
-    by = writing(connection, lock=True)
     keys = cipher_of(connection)
     return None if by is None or keys is None else keys.fresh(by, key).wrapped
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
@@ -28,7 +29,7 @@ from counterfoil.ledger.cipher import CipherKeys, Unreadable
 from counterfoil.ledger.guarding import GuardRefuses, Guards
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import to_row
-from counterfoil.ledger.statements import BY_KEY, BY_KEY_NOW, BY_KEYS, BY_KEYS_NOW, SERVER_NOW
+from counterfoil.ledger.statements import BY_KEY, BY_KEY_NOW, BY_KEYS, BY_KEYS_NOW
 from counterfoil.ledger.transaction import PATIENCE_S, CommitInDoubt, Transactions, Transient
 from counterfoil.ledger.undos import OriginalRefuses
 from counterfoil.ledger.writer import Fell, Writer, is_grouped
@@ -106,16 +107,19 @@ class Ledger(Chores):
         Raises:
             LedgerUnavailable: the database does not answer, or what it keeps cannot be decrypted.
         """
-        found = self._reader.ask(key)
-        if isinstance(found, Fell):
-            found = self._read([key])[0]
-        if isinstance(found, LedgerUnavailable):
-            raise found
-        return found
+        return self.found(key, self._reader.ask(key))
 
     def read_soon(self, key: bytes, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Row | BaseException | None]:
-        """`read` while the loop goes on; what it raises is the future's answer."""
+        """`read` while the loop goes on. What comes of it is for `found`, which may take a while."""
         return self._reader.submit(key, loop)
+
+    def found(self, key: bytes, answer: Row | BaseException | None) -> Row | None:
+        """The row that was read among others, or is now by itself. Raises as `read`."""
+        if isinstance(answer, Fell):
+            answer = self._read([key])[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     def now(self) -> int:
         """The ledger's time."""
@@ -203,7 +207,8 @@ class Ledger(Chores):
         fell = Fell(in_doubt=False)
         for unread in (True, False):
             try:
-                return self._told(self._transactions.write_once(self._batch(waiting, unread), wait_s))
+                work = partial(self._together, waiting=waiting, unread=unread)
+                return self._told(self._transactions.write_once(_noticing(work), wait_s))
             except Mismatched:  # read anew, they are what they are
                 continue
             except CommitInDoubt:
@@ -213,22 +218,16 @@ class Ledger(Chores):
             break
         return [fell] * len(waiting())
 
-    def _batch(
-        self, waiting: Callable[[], Sequence[Change]], unread: bool
-    ) -> Callable[[sa.Connection], tuple[list[Carried], list[Incident]]]:
-        def work(connection: sa.Connection) -> tuple[list[Carried], list[Incident]]:
-            raised = notices.fresh(connection)
-            return Batch(connection, self.times).all(waiting(), unread=unread), raised
-
-        return work
+    def _together(
+        self, connection: sa.Connection, waiting: Callable[[], Sequence[Change]], unread: bool
+    ) -> list[Carried]:
+        return Batch(connection, self.times).all(waiting(), unread=unread)
 
     def _apply_alone(self, change: Change, patience_s: float | None = None, *, in_doubt: bool = False) -> Answer:
-        def work(connection: sa.Connection) -> tuple[Answer, list[Incident]]:
-            raised = notices.fresh(connection)
-            return Batch(connection, self.times).one(change), raised
-
         try:
-            return self._told(self._transactions.write(work, patience_s=patience_s, in_doubt=in_doubt))
+            return self.write(
+                lambda connection: Batch(connection, self.times).one(change), patience_s=patience_s, in_doubt=in_doubt
+            )
         except OriginalRefuses as refused:
             return Declined(None, f"{ORIGINAL}{refused.guard}")
         except GuardRefuses as refused:
@@ -258,14 +257,11 @@ class Ledger(Chores):
         """Whether an effect that no reading sees was begun in a transaction that is still open (see `joint`)."""
         return is_under_way(self._transactions, effect_id)
 
-    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
-        """Run `work` in one transaction of the ledger's own. Raises as `apply` does."""
-
-        def noticed(connection: sa.Connection) -> tuple[T, list[Incident]]:
-            raised = notices.fresh(connection)
-            return work(connection), raised
-
-        return self._told(self._transactions.write(noticed, patience_s=patience_s))
+    def write(
+        self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None, in_doubt: bool = False
+    ) -> T:
+        """Run `work` in one transaction of the ledger's own. `in_doubt`: it may have counted. Raises as `apply`."""
+        return self._told(self._transactions.write(_noticing(work), patience_s=patience_s, in_doubt=in_doubt))
 
     def _told(self, done: tuple[T, list[Incident]]) -> T:
         result, raised = done
@@ -280,6 +276,14 @@ class Ledger(Chores):
         return Batch(connection, self.times).one(change, unread=False)
 
     def _time(self, connection: sa.Connection) -> int:
-        if self._host_time:
-            return self.clock.wall_us()
-        return int(connection.execute(sa.select(SERVER_NOW)).scalar_one())
+        return self.times.now(connection)
+
+
+def _noticing(work: Callable[[sa.Connection], T]) -> Callable[[sa.Connection], tuple[T, list[Incident]]]:
+    """The same work, and the incidents that it raises."""
+
+    def noticed(connection: sa.Connection) -> tuple[T, list[Incident]]:
+        raised = notices.fresh(connection)
+        return work(connection), raised
+
+    return noticed

@@ -105,14 +105,15 @@ class AsyncShell(Shell):
         return None
 
     async def _read(self, key: bytes) -> Row | None:
-        if not self.site.ledger.grouped:
-            return await self._whole(lambda: self.site.ledger.read(key))
-        found, interrupt = await self._kept(self.site.ledger.read_soon(key, asyncio.get_running_loop()))
+        ledger = self.site.ledger
+        if not ledger.grouped:
+            return await self._whole(lambda: ledger.read(key))
+        answer, interrupt = await self._kept(ledger.read_soon(key, asyncio.get_running_loop()))
         if interrupt is not None:
             raise interrupt
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        if isinstance(answer, BaseException):
+            return await self._whole(lambda: ledger.found(key, answer))
+        return answer
 
     async def _start(self, fresh: bool) -> Started:
         begin = self.job.begin
