@@ -86,6 +86,7 @@ class Request:
     idle: bool = False
     partly: bool = False
     waiting: Callable[[Answer], None] | None = None
+    refusals: list[int] = field(default_factory=list)  # one list for all copies of the request
 
 
 @dataclass
@@ -335,7 +336,7 @@ class World:
         now = self.scheduler.now
         reference = f"ref-{self._next()}"
         surely = now
-        if request.landed:
+        if request.landed or request.refusals:  # a copy acts, though the client was told what became of another
             self.broke(request.effect, "client_resent")
         request.landed += 1
         if self.shows("shows late"):
@@ -355,6 +356,7 @@ class World:
     def _refuse(self, request: Request, answer: Answer) -> None:
         self.scheduler.hits[f"answer {answer.status}"] += 1
         self.told("refused", effect=request.effect, attempt=request.attempt, key=request.key)
+        request.refusals.append(answer.status)
         self._end(request)
         self._answer(request, answer)
 
