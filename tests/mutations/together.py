@@ -10,6 +10,7 @@ WRITER: Final = "ledger/writer.py"
 STATEMENTS: Final = "ledger/statements.py"
 LEDGER: Final = "ledger/ledger.py"
 ON_BATCHES: Final = ("tests/ledger/test_batches.py",)
+ON_WHOLE: Final = ("tests/ledger/test_whole.py",)
 
 TOGETHER: Final = (
     Rule(
@@ -52,8 +53,8 @@ TOGETHER: Final = (
     Rule(
         "a row that is brought along is written if its version is the ledger's",
         STATEMENTS,
-        "UNTOUCHED_UPDATE: Final = GUARDED_UPDATE.where(",
-        'UNTOUCHED_UPDATE: Final = sa.update(effects).where(effects.c.key == sa.bindparam("of_key")).where(',
+        "UNTOUCHED: Final = _GUARDED & sa.and_(",
+        'UNTOUCHED: Final = (effects.c.key == sa.bindparam("of_key")) & sa.and_(',
         ON_BATCHES,
     ),
     Rule(
@@ -62,6 +63,38 @@ TOGETHER: Final = (
         '"sends_until", "earlier_sends_until", "absent_from", "boot_id", "boot_low", "boot_high", "look_at"',
         '"look_at"',
         ON_BATCHES,
+    ),
+    Rule(
+        "whole: an insert that waited asks the guards again",
+        BATCH,
+        "if self._times.clock.boot_us() - asked_at < PROMPT_US:",
+        "if True:",
+        ON_WHOLE,
+        server=True,
+    ),
+    Rule(
+        "whole: what a guard refuses is rolled back with its entry",
+        BATCH,
+        "            if one.explained:",
+        "            if False:",
+        ON_WHOLE,
+        server=True,
+    ),
+    Rule(
+        "whole: what was not written has no entry",
+        "ledger/whole.py",
+        "sa.select(*values).select_from(written)",
+        "sa.select(*values)",
+        ON_WHOLE,
+        server=True,
+    ),
+    Rule(
+        "whole: a row that has moved on is read again",
+        "ledger/whole.py",
+        "sa.update(effects).where(UNTOUCHED)",
+        'sa.update(effects).where(effects.c.key == sa.bindparam("of_key"))',
+        ON_WHOLE,
+        server=True,
     ),
     Rule("together: a changed row makes all be read", BATCH, "            raise Mismatched\n", "            pass\n", ON_BATCHES),
 )  # fmt: skip

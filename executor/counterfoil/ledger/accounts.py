@@ -6,7 +6,7 @@ COMMIT, so that whoever asks for the same budget waits and sees it. What is deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -72,22 +72,9 @@ def declare(connection: sa.Connection, tenant: str, task: str, budget: Budget | 
 
 def is_kept(connection: sa.Connection, asks: Asks) -> bool:
     """Whether anything is counted for the task."""
-    return are_kept(connection, [asks])[0]
-
-
-def are_kept(connection: sa.Connection, asked: Sequence[Asks]) -> list[bool]:
-    """Whether anything is counted for the tasks of several calls, in one reading."""
-    named = {(asks.tenant, storable(asks.task)) for asks in asked if asks.task}
-    if not named:
-        return [False] * len(asked)
-    if len(named) == 1:
-        ((tenant, task),) = named
-        found = connection.execute(_KEPT, {"of_tenant": tenant, "of_task": task})
-    else:
-        tenants, names = {tenant for tenant, _ in named}, {task for _, task in named}
-        found = connection.execute(_ALL_KEPT, {"of_tenants": sorted(tenants), "of_tasks": sorted(names)})
-    kept = {(one.tenant, one.task) for one in found}
-    return [bool(asks.task) and (asks.tenant, storable(asks.task)) in kept for asks in asked]
+    if not asks.task:
+        return False
+    return connection.execute(_KEPT, {"of_tenant": asks.tenant, "of_task": storable(asks.task)}).first() is not None
 
 
 def read(connection: sa.Connection, tenant: str, task: str) -> Account:
@@ -154,10 +141,6 @@ _NAMED: Final = (tasks.c.tenant == sa.bindparam("of_tenant")) & (tasks.c.task ==
 _ROW: Final = sa.select(tasks).where(_NAMED)
 _ROW_LOCKED: Final = _ROW.with_for_update()
 _KEPT: Final = sa.select(tasks.c.tenant, tasks.c.task).where(_NAMED)
-_ALL_KEPT: Final = sa.select(tasks.c.tenant, tasks.c.task).where(
-    tasks.c.tenant.in_(sa.bindparam("of_tenants", expanding=True))
-    & tasks.c.task.in_(sa.bindparam("of_tasks", expanding=True))
-)
 
 
 def _row(connection: sa.Connection, tenant: str, task: str) -> Mapping[str, Any] | None:

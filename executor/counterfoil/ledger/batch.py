@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
@@ -30,11 +30,10 @@ from counterfoil.changes import (
     SettleLost,
     SettleReturned,
 )
-from counterfoil.clock import Clock
 from counterfoil.effect import Row
 from counterfoil.errors import LedgerUnavailable, UsageError
 from counterfoil.guard import Asks, Blocked
-from counterfoil.ledger import accounts, concealed, notices, pins, proofs, undos
+from counterfoil.ledger import accounts, concealed, notices, pins, proofs, undos, whole
 from counterfoil.ledger.guarding import GuardRefuses, admit, weigh
 from counterfoil.ledger.rows import birth_columns, to_row
 from counterfoil.ledger.standing import Standing, standings
@@ -44,12 +43,12 @@ from counterfoil.ledger.statements import (
     BY_KEY_LOCKED,
     BY_KEYS,
     BY_KEYS_LOCKED,
-    SERVER_NOW,
     UNBORN,
 )
-from counterfoil.ledger.transaction import Transient, begun_at
+from counterfoil.ledger.times import Times
+from counterfoil.ledger.transaction import Transient
 from counterfoil.ledger.undos import OriginalRefuses
-from counterfoil.ledger.writing import Writing, explain, update, update_untouched, write
+from counterfoil.ledger.writing import Writing, entry, explain, update, update_untouched, write
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
 
@@ -66,35 +65,14 @@ class Refused:
 
 
 APART: Final = Apart()
-_NOW: Final = sa.select(SERVER_NOW)
+# An insert that took longer may have waited for another's, while a tool was paused.
+PROMPT_US: Final = 50_000
 Carried: TypeAlias = Answer | Apart | Refused | LedgerUnavailable
 _Ending: TypeAlias = SettleReturned | SettleClosed | SettleLost
 
 
 class Mismatched(Exception):
     """One of several rows has changed since it was read in an earlier transaction: all must be read anew."""
-
-
-@dataclass(slots=True)
-class Times:
-    """Where a batch has its time from: the host's clock, or (`host_time` False) the database server's."""
-
-    clock: Clock
-    host_time: bool
-    margin_us: int
-
-    def now(self, connection: sa.Connection) -> int:
-        """The ledger's time."""
-        return self.clock.wall_us() if self.host_time else int(connection.execute(_NOW).scalar_one())
-
-    def begun(self, connection: sa.Connection) -> int:
-        """The ledger's time when this transaction began, without asking for it where it is known."""
-        known = None if self.host_time else begun_at(connection)
-        return self.now(connection) if known is None else known
-
-    def reading(self, now: int) -> Reading:
-        """The ledger's time with this host's boot clock, which judges the ledger's clock too: it may be set."""
-        return Reading(now, self.margin_us, self.clock.boot_id, self.clock.boot_us())
 
 
 class Batch:
@@ -106,7 +84,9 @@ class Batch:
         self._is_sqlite = connection.dialect.name == "sqlite"
         self._carried: dict[bytes, Carried] = {}
         self._writes: dict[bytes, Writing] = {}
+        self._there: dict[bytes, Standing] = {}
         self._alone = False
+        self._whole = False
 
     def one(self, change: Change, *, unread: bool = True) -> Answer:
         """Carry out a single change; `unread` as for `all`.
@@ -134,6 +114,7 @@ class Batch:
         ordered = sorted(changes, key=attrgetter("key"))
         if len({change.key for change in changes}) != len(changes):
             raise ValueError("a batch holds one change per key")
+        self._whole = len(changes) == 1 and whole.is_known(self._connection)
         self._left_apart(ordered)
         self._give_birth([one for one in ordered if isinstance(one, Begin) and one.fresh and self._is_open(one)])
         if unread:
@@ -174,12 +155,26 @@ class Batch:
         by = concealed.writing(self._connection, lock=True)
         rows = [self._new(begin, reading, by) for begin in begins]
         columns = [concealed.conceal(self._connection, row, birth_columns(row)) for row in rows]
+        if self._whole and begins[0].asks is not None:
+            self._give_birth_whole(begins[0], begins[0].asks, rows[0], columns[0])
+            return
         statement = BIRTH["sqlite" if self._is_sqlite else "postgresql"]
         found = self._connection.execute(statement, columns if len(columns) > 1 else columns[0])
         made = {bytes(key) for key in found.scalars()}
         for begin, row in zip(begins, rows, strict=True):
             if row.key in made:
                 self._writes[row.key] = Writing(begin, row, row, begun_entry(begin, row), born=True)
+
+    def _give_birth_whole(self, begin: Begin, asks: Asks, row: Row, columns: dict[str, Any]) -> None:
+        """The same for one, with its entry and what its guards are asked."""
+        one = Writing(begin, row, row, begun_entry(begin, row), born=True, explained=True)
+        asked_at = self._times.clock.boot_us()
+        there = whole.give_birth(self._connection, columns, entry(self._connection, row, one.decision), asks)
+        if there is None:
+            return
+        self._writes[row.key] = one
+        if self._times.clock.boot_us() - asked_at < PROMPT_US:
+            self._there[row.key] = there
 
     def _new(self, begin: Begin, reading: Reading, by: str | None) -> Row:
         row = new_row(begin, f"{begin.id}-k0", reading)
@@ -197,7 +192,7 @@ class Batch:
             decided = self._decided(change.row.changed({"now": now}), change)
             if isinstance(decided, Writing) and decided.decision.event is not None:
                 ready.append(decided)  # what is refused or was written before is judged by the row as it is now
-        written = update_untouched(self._connection, ready)
+        written = update_untouched(self._connection, ready, whole=self._whole)
         if written != len(ready) and not self._alone:
             raise Mismatched
         self._writes |= {one.before.key: one for one in ready[:written]}
@@ -271,8 +266,9 @@ class Batch:
     def _count(self) -> None:
         """Ask the guards about what has begun here and book what was settled, in one order of tasks and tools."""
         asked = {key: asks for key, one in self._writes.items() if (asks := _asks(one)) is not None}
-        found = standings(self._connection, list(asked.values())) if asked else []
-        there = dict(zip(asked, found, strict=True))
+        unasked = [key for key in asked if key not in self._there]
+        found = standings(self._connection, [asked[key] for key in unasked]) if unasked else []
+        there = self._there | dict(zip(unasked, found, strict=True))
         for one in sorted(self._writes.values(), key=_place):
             if one.booking is not None:
                 accounts.book(self._connection, one.after, one.booking)
@@ -289,6 +285,8 @@ class Batch:
         except (GuardRefuses, UsageError) as against:
             if self._alone:
                 raise
+            if one.explained:  # an entry is never taken out again: all of it is rolled back, and done by itself
+                raise Transient from None
             accounts.unmake(self._connection, asks, row.now)
             refused = Refused(against.blocked) if isinstance(against, GuardRefuses) else None
         if one.admitted is None:

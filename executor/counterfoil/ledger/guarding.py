@@ -72,7 +72,7 @@ def admit(
     account = accounts.locked(connection, asks, now) if counts else None
     circuit = there.circuit
     # Where guards only note, what an earlier call of the same transaction has noted counts too.
-    mine, of_tool = there.repeats if there.repeats and asks.enforce else counted_of(connection, [asks])[0]
+    mine, of_tool = there.repeats if there.repeats and asks.enforce else counted_of(connection, asks)
     for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
         _heed(connection, asks, blocked, now)
     probes = False
@@ -179,7 +179,7 @@ def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
     budgeted = asks.budget is not None or (asks.task != "" and accounts.is_kept(connection, asks))
     if budgeted or there.circuit.opened_at is not None:
         return None
-    mine, of_tool = counted_of(connection, [asks])[0]
+    mine, of_tool = counted_of(connection, asks)
     return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, there.circuit)
 
 
@@ -237,7 +237,7 @@ class Guards:
         def work(connection: sa.Connection) -> Blocked | None:
             now = self._time(connection)
             assert asks.similar is not None
-            mine, of_tool = counted_of(connection, [asks])[0]
+            mine, of_tool = counted_of(connection, asks)
             blocked = _by_loop(mine, of_tool, asks)
             if blocked is None or not asks.enforce:
                 tally(connection, asks, End.WRONG, None, now)

@@ -23,13 +23,14 @@ from counterfoil.errors import LedgerUnavailable
 from counterfoil.guard import Blocked
 from counterfoil.host import Host, SystemHost
 from counterfoil.ledger import concealed, notices
-from counterfoil.ledger.batch import Batch, Carried, Mismatched, Refused, Times
+from counterfoil.ledger.batch import Batch, Carried, Mismatched, Refused
 from counterfoil.ledger.chores import Chores
 from counterfoil.ledger.cipher import CipherKeys, Unreadable
 from counterfoil.ledger.guarding import GuardRefuses, Guards
 from counterfoil.ledger.joint import Joint, is_under_way, undone
 from counterfoil.ledger.rows import to_row
 from counterfoil.ledger.statements import BY_KEY, BY_KEY_NOW, BY_KEYS, BY_KEYS_NOW
+from counterfoil.ledger.times import Times
 from counterfoil.ledger.transaction import PATIENCE_S, CommitInDoubt, Transactions, Transient
 from counterfoil.ledger.undos import OriginalRefuses
 from counterfoil.ledger.writer import Fell, Writer, is_grouped

@@ -6,7 +6,7 @@ Each runs inside a transaction of the ledger's own. What is counted is decided b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,11 +36,6 @@ _IN_TURN = sa.select(repeats).where(
 _OF_PLACE = _IN_TURN.where(repeats.c.similar == sa.bindparam("of_similar"))
 _OF_PLACE_LOCKED = _OF_PLACE.with_for_update()
 _OF_CALL = _IN_TURN.where(repeats.c.similar.in_((sa.bindparam("of_similar"), TOOL)))
-_OF_CALLS = sa.select(repeats).where(
-    repeats.c.tenant.in_(sa.bindparam("of_tenants", expanding=True))
-    & repeats.c.task.in_(sa.bindparam("of_tasks", expanding=True))
-    & repeats.c.similar.in_(sa.bindparam("of_similars", expanding=True))
-)
 
 
 def tally(connection: sa.Connection, asks: Asks, end: End, answer: str | None, now: int) -> Repeats:
@@ -89,30 +84,20 @@ def counted(connection: sa.Connection, asks: Asks, similar: bytes, *, lock: bool
         connection.execute(postgresql.insert(repeats).values(place | nothing).on_conflict_do_nothing())
         asked = _OF_PLACE_LOCKED
     found = connection.execute(asked, _bound(place)).first()
-    return loop.NONE if found is None else _repeats(found)
+    return loop.NONE if found is None else of_row(found)
 
 
-def counted_of(connection: sa.Connection, asked: Sequence[Asks]) -> list[tuple[Repeats, Repeats]]:
-    """What is counted for several calls, in one reading: for the same call, and for its tool."""
-    counting = [asks for asks in asked if asks.task and asks.similar is not None]
-    if not counting:
-        return [(loop.NONE, loop.NONE)] * len(asked)
-    if len(counting) == 1:
-        one = counting[0]
-        found = connection.execute(_OF_CALL, _bound(_repeat(one, one.similar or TOOL)))
-    else:
-        tenants, tasks = {one.tenant for one in counting}, {storable(one.task) for one in counting}
-        wanted = {"of_tenants": sorted(tenants), "of_tasks": sorted(tasks)}
-        found = connection.execute(_OF_CALLS, wanted | {"of_similars": [TOOL, *{one.similar for one in counting}]})
-    there = {(one.tenant, one.task, one.turn, one.tool, bytes(one.similar)): _repeats(one) for one in found}
-
-    def in_place(asks: Asks, similar: bytes | None) -> Repeats:
-        return loop.NONE if similar is None else there.get(tuple(_repeat(asks, similar).values()), loop.NONE)
-
-    return [(in_place(asks, asks.similar), in_place(asks, TOOL)) for asks in asked]
+def counted_of(connection: sa.Connection, asks: Asks) -> tuple[Repeats, Repeats]:
+    """What is counted for a call, in one reading: for the same call, and for its tool."""
+    if not asks.task or asks.similar is None:
+        return loop.NONE, loop.NONE
+    found = connection.execute(_OF_CALL, _bound(_repeat(asks, asks.similar)))
+    there = {bytes(one.similar): of_row(one) for one in found}
+    return there.get(asks.similar, loop.NONE), there.get(TOOL, loop.NONE)
 
 
-def _repeats(found: sa.Row[Any]) -> Repeats:
+def of_row(found: sa.Row[Any]) -> Repeats:
+    """What a row of `repeats` says."""
     return Repeats(found.wrong, found.passing, found.same, found.answer, found.blocked)
 
 

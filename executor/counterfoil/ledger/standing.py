@@ -1,6 +1,7 @@
 """How a tool stands for a tenant: its breaker, and whether a person has paused it.
 
-Owns the reading of these columns of `tools`, and the writing of the breaker's. What they mean is decided by `guard`.
+Owns the reading of these columns of `tools`, and the writing of the breaker's; and the one reading of all that a begin
+asks the guards' tables. What it means is decided by `guard`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from counterfoil.guard import loop
 from counterfoil.guard.asking import Asks
 from counterfoil.guard.breaker import CLOSED, Circuit
 from counterfoil.guard.loop import Repeats
-from counterfoil.ledger.accounts import are_kept
 from counterfoil.ledger.dialect import upsert
-from counterfoil.ledger.repeating import counted_of
-from counterfoil.ledger.schema import tools
+from counterfoil.ledger.repeating import TOOL, of_row
+from counterfoil.ledger.schema import repeats, tasks, tools
+from counterfoil.text import storable
 
 # The tenant whose pause holds for everybody; no executor may have it.
 EVERYBODY: Final = "*"
@@ -47,7 +49,8 @@ _OF_TOOL = _STANDING.where(
 _OF_TOOL_LOCKED = _STANDING.where(
     (tools.c.tool == sa.bindparam("of_tool")) & (tools.c.tenant == sa.bindparam("of_tenant"))
 ).with_for_update()
-_OF_TOOLS = _STANDING.where(tools.c.tool.in_(sa.bindparam("of_tools", expanding=True)))
+_CIRCUIT: Final = ("paused_at", "failures", "opened_at", "probe_claim", "probe_until")
+_COUNTS: Final = ("task", "turn", "similar", "wrong", "passing", "same", "answer", "blocked")
 
 
 def standing(connection: sa.Connection, asks: Asks, *, lock: bool = False) -> Standing:
@@ -58,16 +61,37 @@ def standing(connection: sa.Connection, asks: Asks, *, lock: bool = False) -> St
 
 
 def standings(connection: sa.Connection, asked: Sequence[Asks]) -> list[Standing]:
-    """How the tools of several calls stand, in three readings for all."""
-    kept, repeats = are_kept(connection, asked), counted_of(connection, asked)
+    """How the tools of several calls stand, in one reading for all."""
     if len(asked) == 1:
-        return [replace(standing(connection, asked[0]), kept=kept[0], repeats=repeats[0])]
-    found = connection.execute(_OF_TOOLS, {"of_tools": sorted({one.tool for one in asked})}).all()
-    there = {(one.tenant, one.tool): _standing([row for row in found if row.tool == one.tool], one) for one in asked}
-    return [
-        replace(there[one.tenant, one.tool], kept=kept[place], repeats=repeats[place])
-        for place, one in enumerate(asked)
-    ]
+        return [standing_of(connection.execute(OF_CALL, asked_of(asked[0])).all(), asked[0])]
+    wanted: dict[str, Any] = {"of_tools": sorted({one.tool for one in asked})}
+    wanted |= {"of_tenants": sorted({one.tenant for one in asked})}
+    wanted |= {"of_tasks": sorted({storable(one.task) for one in asked})}
+    wanted |= {"of_similars": [TOOL, *{one.similar for one in asked if one.similar is not None}]}
+    found = connection.execute(_OF_CALLS, wanted).all()
+    return [standing_of(found, one) for one in asked]
+
+
+def asked_of(asks: Asks) -> dict[str, Any]:
+    """What `OF_CALL` is asked with."""
+    asked = {"of_tool": asks.tool, "of_tenant": asks.tenant, "of_task": storable(asks.task), "of_turn": asks.turn or 0}
+    return asked | {"of_similar": TOOL if asks.similar is None else asks.similar}
+
+
+def standing_of(found: Sequence[Any], asks: Asks) -> Standing:
+    """What the rows of one reading, for this call and perhaps for others, say of it."""
+    task, counts = storable(asks.task), {}
+    kept = False
+    for one in found:
+        if one.part == _TASK:
+            kept |= (one.tenant, one.name) == (asks.tenant, task)
+        elif one.part == _COUNTED and (one.tenant, one.task, one.turn) == (asks.tenant, task, asks.turn or 0):
+            counts[one.name, bytes(one.similar)] = of_row(one)
+    repeats = (loop.NONE, loop.NONE)
+    if task and asks.similar is not None:
+        repeats = (counts.get((asks.tool, asks.similar), loop.NONE), counts.get((asks.tool, TOOL), loop.NONE))
+    mine = [one for one in found if one.part == _TOOL and one.name == asks.tool]
+    return replace(_standing(mine, asks), kept=bool(task) and kept, repeats=repeats)
 
 
 def _standing(found: Sequence[Any], asks: Asks) -> Standing:
@@ -79,6 +103,49 @@ def _standing(found: Sequence[Any], asks: Asks) -> Standing:
         if one.tenant == asks.tenant:
             circuit = Circuit(one.failures, one.opened_at, one.probe_claim, one.probe_until)
     return Standing(circuit, paused)
+
+
+# ---------------------------------------------------------------- three tables in one reading
+
+_TASK, _TOOL, _COUNTED = "task", "tool", "counted"
+_PARTS: Final = {  # which columns of which table a part has; of the others it has none
+    _TASK: (tasks, {"name": tasks.c.task}),
+    _TOOL: (tools, {"name": tools.c.tool, **{name: tools.c[name] for name in _CIRCUIT}}),
+    _COUNTED: (repeats, {"name": repeats.c.tool, **{name: repeats.c[name] for name in _COUNTS}}),
+}
+
+
+def _part(part: str, place: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    table, known = _PARTS[part]
+    columns = {"name": tools.c.tool, **{name: tools.c[name] for name in _CIRCUIT}}
+    columns |= {name: repeats.c[name] for name in _COUNTS}
+    return sa.select(
+        sa.literal_column(f"'{part}'", sa.String).label("part"),
+        table.c.tenant,
+        *(known.get(name, sa.cast(sa.null(), column.type)).label(name) for name, column in columns.items()),
+    ).where(place)
+
+
+def _is(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+    return column == sa.bindparam(f"of_{column.name}")
+
+
+def _among(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+    return column.in_(sa.bindparam(f"of_{column.name}s", expanding=True))
+
+
+# Asked with `asked_of`, understood by `standing_of`.
+OF_CALL: Final = sa.union_all(
+    _part(_TASK, _is(tasks.c.tenant) & _is(tasks.c.task)),
+    _part(_TOOL, _is(tools.c.tool) & tools.c.tenant.in_((sa.bindparam("of_tenant"), EVERYBODY))),
+    _part(_COUNTED, _is(repeats.c.tenant) & _is(repeats.c.task) & _is(repeats.c.turn) & _is(repeats.c.tool)
+          & repeats.c.similar.in_((sa.bindparam("of_similar"), TOOL))),
+)  # fmt: skip
+_OF_CALLS: Final = sa.union_all(
+    _part(_TASK, _among(tasks.c.tenant) & _among(tasks.c.task)),
+    _part(_TOOL, _among(tools.c.tool)),
+    _part(_COUNTED, _among(repeats.c.tenant) & _among(repeats.c.task) & _among(repeats.c.similar)),
+)
 
 
 def set_circuit(connection: sa.Connection, tenant: str, tool: str, circuit: Circuit) -> None:

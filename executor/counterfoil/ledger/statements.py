@@ -25,17 +25,17 @@ BY_KEYS_NOW: Final = BY_KEYS.add_columns(SERVER_NOW.label("now"))
 # Of several rows those that nobody else holds: one that is held must not hold up the others.
 BY_KEYS_LOCKED: Final = BY_KEYS_NOW.with_for_update(skip_locked=True)
 
-GUARDED_UPDATE: Final = sa.update(effects).where(
-    (effects.c.key == sa.bindparam("of_key")) & (effects.c.version == sa.bindparam("of_version"))
-)
+_GUARDED: Final = (effects.c.key == sa.bindparam("of_key")) & (effects.c.version == sa.bindparam("of_version"))
+GUARDED_UPDATE: Final = sa.update(effects).where(_GUARDED)
 # What may move on in a row without a new version: by a push, a look that was taken or given back, a new cipher key.
 MOVING: Final = (
     "sends_until", "earlier_sends_until", "absent_from", "boot_id", "boot_low", "boot_high", "look_at", "data_key",
 )  # fmt: skip
 # For a row that was read in an earlier transaction.
-UNTOUCHED_UPDATE: Final = GUARDED_UPDATE.where(
+UNTOUCHED: Final = _GUARDED & sa.and_(
     *(effects.c[name].is_not_distinct_from(sa.bindparam(f"of_{name}")) for name in MOVING)
 )
+UNTOUCHED_UPDATE: Final = sa.update(effects).where(UNTOUCHED)
 # So many rows are inserted by one statement: each number of rows is a statement of its own, which drivers keep.
 _ROWS: Final = 32
 BIRTH: Final = {

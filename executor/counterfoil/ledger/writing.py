@@ -19,6 +19,7 @@ from counterfoil.ledger import accounts, concealed, notices
 from counterfoil.ledger.rows import to_columns
 from counterfoil.ledger.statements import ENTRY, GUARDED_UPDATE, MOVING, UNTOUCHED_UPDATE
 from counterfoil.ledger.transaction import Transient
+from counterfoil.ledger.whole import settle
 from counterfoil.text import storable
 from counterfoil.transition import Decision
 
@@ -36,6 +37,7 @@ class Writing:
     shared: tuple[bytes, ...] = ()
     admitted: Admitted | None = None
     born: bool = False
+    explained: bool = False
 
     @classmethod
     def of(cls, change: Change | None, row: Row, decision: Decision, shared: tuple[bytes, ...] = ()) -> Writing:
@@ -58,9 +60,17 @@ def update(connection: sa.Connection, writings: Sequence[Writing]) -> None:
         raise Transient
 
 
-def update_untouched(connection: sa.Connection, writings: Sequence[Writing]) -> int:
-    """Write rows that were read in earlier transactions; how many were still the same."""
-    return _update(connection, writings, UNTOUCHED_UPDATE)
+def update_untouched(connection: sa.Connection, writings: Sequence[Writing], *, whole: bool = False) -> int:
+    """Write rows that were read in earlier transactions; how many were still the same. `whole`: with their entries."""
+    if not whole:
+        return _update(connection, writings, UNTOUCHED_UPDATE)
+    done = 0
+    for one in writings:
+        columns = concealed.conceal(connection, one.before, to_columns(one.content))
+        told = entry(connection, one.after, one.decision)
+        one.content, one.explained = {}, settle(connection, columns, _untouched(one.before), told)
+        done += one.explained
+    return done
 
 
 def _update(connection: sa.Connection, writings: Sequence[Writing], statement: sa.Update) -> int:
@@ -68,9 +78,7 @@ def _update(connection: sa.Connection, writings: Sequence[Writing], statement: s
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for one in writings:
         values = concealed.conceal(connection, one.before, to_columns(one.content))
-        values |= {"of_key": one.before.key, "of_version": one.before.version}
-        if statement is UNTOUCHED_UPDATE:
-            values |= {f"of_{name}": getattr(one.before, name) for name in MOVING}
+        values |= _untouched(one.before) if statement is UNTOUCHED_UPDATE else _guarded(one.before)
         groups.setdefault(tuple(sorted(one.content)), []).append(values)
         one.content = {}
     done = 0
@@ -79,9 +87,18 @@ def _update(connection: sa.Connection, writings: Sequence[Writing], statement: s
     return done
 
 
+def _guarded(before: Row) -> dict[str, Any]:
+    return {"of_key": before.key, "of_version": before.version}
+
+
+def _untouched(before: Row) -> dict[str, Any]:
+    return _guarded(before) | {f"of_{name}": getattr(before, name) for name in MOVING}
+
+
 def explain(connection: sa.Connection, writings: Sequence[Writing]) -> None:
-    """Write the entries of changes."""
-    entries = [_entry(connection, one.after, one.decision) for one in writings if one.decision.event is not None]
+    """Write the entries of changes that have none yet."""
+    silent = [one for one in writings if one.decision.event is not None and not one.explained]
+    entries = [entry(connection, one.after, one.decision) for one in silent]
     if entries:
         connection.execute(ENTRY, entries if len(entries) > 1 else entries[0])
 
@@ -102,7 +119,8 @@ def write(connection: sa.Connection, row: Row, decision: Decision) -> Row:
     return one.after
 
 
-def _entry(connection: sa.Connection, after: Row, decision: Decision) -> dict[str, Any]:
+def entry(connection: sa.Connection, after: Row, decision: Decision) -> dict[str, Any]:
+    """The entry of a decision; `after` is the row as it has made it."""
     return {
         "key": after.key,
         "seq": after.version,

@@ -1,0 +1,80 @@
+"""A change as one statement: the row, the entry that explains it and what the guards are asked, on PostgreSQL.
+
+Owns the text of statements that write `effects` and `entries` together, and the running of them. What is not written,
+for the row is there already or has moved on, has no entry either. It decides nothing; SQLite knows no such statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from counterfoil.guard import Asks
+from counterfoil.ledger.schema import effects, entries
+from counterfoil.ledger.standing import OF_CALL, Standing, asked_of, standing_of
+from counterfoil.ledger.statements import UNTOUCHED
+
+_ENTRY: Final = tuple(column for column in entries.columns)
+_BORN: Final = "born"
+
+
+def is_known(connection: sa.Connection) -> bool:
+    """Whether the database takes such statements."""
+    return connection.dialect.name == "postgresql"
+
+
+def give_birth(
+    connection: sa.Connection, columns: Mapping[str, Any], entry: Mapping[str, Any], asks: Asks
+) -> Standing | None:
+    """Insert an effect and its first entry; how its tool stood when that began, or None: the effect is there already.
+
+    Where another's insert was in the way, what the guards are asked was read before that ended.
+    """
+    statement = _birth(tuple(columns))
+    found = connection.execute(statement, {**columns, **_renamed(entry), **asked_of(asks)}).all()
+    if not any(one.part == _BORN for one in found):
+        return None
+    return standing_of(found, asks)
+
+
+def settle(
+    connection: sa.Connection, columns: Mapping[str, Any], guards: Mapping[str, Any], entry: Mapping[str, Any]
+) -> bool:
+    """Write a row that was read in an earlier transaction, if it is the same in its `guards`, and its entry."""
+    statement = _settling(tuple(columns))
+    return connection.execute(statement, {**columns, **guards, **_renamed(entry)}).rowcount == 1
+
+
+def _renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"entry_{name}": value for name, value in entry.items()}
+
+
+def _entry_after(written: sa.CTE) -> Any:
+    """The INSERT of an entry for each row that was written."""
+    values = [sa.cast(sa.bindparam(f"entry_{one.name}", type_=one.type), one.type) for one in _ENTRY]
+    return sa.insert(entries).from_select([one.name for one in _ENTRY], sa.select(*values).select_from(written))
+
+
+def _bound(names: Sequence[str]) -> dict[str, sa.BindParameter[Any]]:
+    return {name: sa.bindparam(name, type_=effects.c[name].type) for name in names}
+
+
+@lru_cache(maxsize=8)
+def _birth(names: tuple[str, ...]) -> Any:
+    inserted = postgresql.insert(effects).values(_bound(names)).on_conflict_do_nothing().returning(effects.c.key)
+    born = inserted.cte(_BORN)
+    nothing = [sa.null() for _ in OF_CALL.selected_columns][2:]
+    there = sa.select(sa.literal_column(f"'{_BORN}'", sa.String), sa.literal_column("''", sa.String), *nothing)
+    return sa.union_all(*OF_CALL.selects, there.select_from(born)).add_cte(
+        _entry_after(born).returning(entries.c.seq).cte("explained")
+    )
+
+
+@lru_cache(maxsize=64)
+def _settling(names: tuple[str, ...]) -> Any:
+    updated = sa.update(effects).where(UNTOUCHED).values(_bound(names)).returning(effects.c.key)
+    return _entry_after(updated.cte("written")).execution_options(preserve_rowcount=True)
