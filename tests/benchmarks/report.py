@@ -64,9 +64,9 @@ def load(results: Results) -> float:
     return max(float(part["load"]) for part in results["made"]["parts"].values())
 
 
-def at(results: Results, ledger: str, kind: str, callers: int) -> Mapping[str, Any]:
-    """The figures of a cell by side; empty where it was not measured."""
-    found: Mapping[str, Any] = results.get("cells", {}).get(ledger, {}).get(kind, {}).get(str(callers), {})
+def at(results: Results, ledger: str, kind: str, callers: int, cells: str = "cells") -> Mapping[str, Any]:
+    """The figures of a cell by side; empty where it was not measured. `cells`: of which disk, "slow_cells" too."""
+    found: Mapping[str, Any] = results.get(cells, {}).get(ledger, {}).get(kind, {}).get(str(callers), {})
     return found
 
 
@@ -94,6 +94,7 @@ def text(results: Results) -> str:
     rows += [
         (one.name, LEDGER_TITLES[one.ledger], one.wanted, one.shown, one.verdict.strip("*")) for one in targets(results)
     ]
+    parts += [_matrix(results, ledger, "first", "slow_cells") for ledger in LEDGER_TITLES]
     parts += [*_others(results), "Targets\n" + columns(rows)]
     return "\n\n".join(part for part in parts if part)
 
@@ -110,11 +111,11 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def matrix_rows(results: Results, ledger: str, kind: str) -> list[tuple[str, ...]]:
+def matrix_rows(results: Results, ledger: str, kind: str, cells: str = "cells") -> list[tuple[str, ...]]:
     """The rows of one table: side, callers, calls per second, against the base, p50, p99."""
     rows: list[tuple[str, ...]] = []
     for callers in CALLERS:
-        cell = at(results, ledger, kind, callers)
+        cell = at(results, ledger, kind, callers, cells)
         for spec in SIDES:
             figures = cell.get(spec.key)
             if figures is None:
@@ -140,12 +141,13 @@ def matrix_rows(results: Results, ledger: str, kind: str) -> list[tuple[str, ...
 MATRIX_HEAD: Final = ("callers", "side", "calls/s", "against (a)", "p50 ms", "p99 ms")
 
 
-def _matrix(results: Results, ledger: str, kind: str) -> str:
-    rows = matrix_rows(results, ledger, kind)
+def _matrix(results: Results, ledger: str, kind: str, cells: str = "cells") -> str:
+    rows = matrix_rows(results, ledger, kind, cells)
     if not rows:
         return ""
     turned = [(row[1], row[0], *row[2:]) for row in [MATRIX_HEAD, *rows]]
-    return f"{LEDGER_TITLES[ledger]}: {KIND_TITLES[kind]}\n{columns(turned)}"
+    where = "" if cells == "cells" else ", slow disk"
+    return f"{LEDGER_TITLES[ledger]}: {KIND_TITLES[kind]}{where}\n{columns(turned)}"
 
 
 def _ms(us: float | None) -> str:

@@ -20,14 +20,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import footprint, growth, matrix, page, peers, places, report
+from benchmarks import flush, footprint, growth, matrix, page, peers, places, report
 from benchmarks.matrix import CALLERS, SIDES, Effort, SideSpec
-from benchmarks.process import Process
+from benchmarks.process import Process, SideFailed
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 PARTS: Final = {"first-call": "first", "replay": "replay", "settle": "settle"}
-OTHERS: Final = ("reconcile", "growth", "memory", "python", "footprint")
+OTHERS: Final = ("reconcile", "slow-disk", "growth", "memory", "python", "footprint")
+# A disk in the network, or one without a cache of its own that keeps what it holds.
+SLOW_FLUSH_US: Final = 2_000
+SLOW_SIDES: Final = ("threads", "tasks", "same_rows", "dbos")
+SLOW_CALLERS: Final = (1, 32, 256)
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,10 @@ def measure(run: Run) -> bool:
         del run.interpreters["powertools"]
         missing = True
     run.specs = tuple(spec for spec in run.specs if spec.peer is None or spec.peer in run.interpreters)
+    if "slow-disk" in run.parts and flush.compiler() is None:
+        run.console.print("no C compiler on this machine: the slow disk is left out (apt-get install gcc libc6-dev)")
+        run.parts = tuple(part for part in run.parts if part != "slow-disk")
+        missing = True
     with places.opened() as opened:
         run.results["made"] = _made(run, opened)
         if report.is_busy(run.results):
@@ -138,7 +146,7 @@ def measure(run: Run) -> bool:
         kinds = [PARTS[part] for part in run.parts if part in PARTS]
         steps: dict[str, Callable[[places.Places], None]] = {
             "reconcile": run_reconcile(run), "growth": run_growth(run), "memory": run_memory(run),
-            "python": run_python(run), "footprint": run_footprint(run),
+            "python": run_python(run), "footprint": run_footprint(run), "slow-disk": run_slow_disk(run),
         }  # fmt: skip
         if kinds:
             _run_matrix(run, opened, kinds)
@@ -180,6 +188,31 @@ def run_reconcile(run: Run) -> Callable[[places.Places], None]:
                 rates = sorted(side.ask("reconcile", calls=run.plan.doubts)["rate"] for _ in range(3))
             run.told("reconcile", ledger, found={"rate": rates[1]})
             run.progress.advance(bar)
+
+    return part
+
+
+def run_slow_disk(run: Run) -> Callable[[places.Places], None]:
+    """First calls while each flush takes longer, on servers and files of their own."""
+
+    def part(fast: places.Places) -> None:
+        run.results["made"]["flush_us"] = [round(flush.flush_us(fast.folder / "flush")), SLOW_FLUSH_US]
+        callers = tuple(one for one in SLOW_CALLERS if one in run.callers)
+        bar = _bar(run, "slow disk", len(run.ledgers) * len(callers))
+
+        def told(ledger: str, kind: str, callers: int, found: dict[str, dict[str, Any]]) -> None:
+            rate = found.get("same_rows", {}).get("rate")
+            if callers == 1 and rate is not None and rate > 1e6 / (2 * SLOW_FLUSH_US):
+                raise SideFailed(f"the flush is no slower on {ledger}: {rate} calls of two commits in a second")
+            run.told("slow_cells", ledger, kind, str(callers), found=found)
+            run.progress.update(bar, advance=1, description=f"slow disk: {ledger}, {callers} callers")
+
+        specs = [spec for spec in run.specs if spec.key in SLOW_SIDES]
+        effort = replace(run.plan.effort, callers=callers)
+        with flush.slower(SLOW_FLUSH_US), places.opened() as opened:
+            matrix.measure(
+                specs, opened, run.interpreters, effort, ledgers=run.ledgers, kinds=["first"], told=told, versions={}
+            )
 
     return part
 

@@ -6,13 +6,16 @@ No time is asserted: what these measure here means nothing.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import sqlalchemy as sa
-from benchmarks import crowd, growth, matrix, page, peers, places, report, run
+from benchmarks import crowd, flush, growth, matrix, page, peers, places, report, run
 from benchmarks.process import Process, SideFailed
 from benchmarks.shape import captured, named
 from benchmarks.sides.measures import Memory, OwnPython
@@ -155,6 +158,36 @@ def test_a_run_makes_tables_page_and_charts(tmp_path: Path) -> None:
     assert "| first call against (a), 1 caller | PostgreSQL | ≥ 0.8 | not measured | – |" in written
     drawing = ElementTree.parse(tmp_path / f"{page.NAME}-first-sqlite.svg").getroot()  # noqa: S314 - our own
     assert [one.text for one in drawing.iter("{http://www.w3.org/2000/svg}text")][2] == "Counterfoil, threads"
+
+
+@pytest.mark.needs_compiler
+def test_a_flush_takes_longer_for_who_is_started_inside(tmp_path: Path) -> None:
+    """A process that is started with the library has its flushes take that much longer at least, and its commits with
+    them; afterwards nobody has it."""
+    asked = "import sys, pathlib; from benchmarks import flush; print(flush.flush_us(pathlib.Path(sys.argv[1]), 5))"
+
+    def took() -> float:
+        command = [sys.executable, "-c", asked, str(tmp_path / "file")]
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+        return float(subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout)
+
+    with flush.slower(300_000):
+        assert took() >= 300_000
+    assert "LD_PRELOAD" not in os.environ
+    assert took() < 300_000
+
+
+@pytest.mark.needs_compiler
+def test_the_slower_disk_stands_on_the_page(tmp_path: Path) -> None:
+    """Calls on the slower disk are measured apart: they meet no target, and their table says how slow it is."""
+    file = tmp_path / "results.json"
+    small = ["--quick", "--ledger", "sqlite", "--callers", "1", "--side", "same_rows", "--json", str(file)]
+    assert run.main([*small, "--only", "slow-disk", "--write", "--write-to", str(tmp_path)]) == 0
+    results = json.loads(file.read_text("utf-8"))
+    assert 0 < report.at(results, "sqlite", "first", 1, "slow_cells")["same_rows"]["rate"] < 250
+    written = (tmp_path / f"{page.NAME}.md").read_text("utf-8")
+    assert "takes 2 ms longer" in written
+    assert "| first call against (a), 1 caller | SQLite | ≥ 0.6 | not measured | – |" in written
 
 
 def test_targets_are_met_or_not() -> None:
