@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from simulation.report import table
@@ -22,6 +23,7 @@ from simulation.shrink import to_text
 from simulation.trial import Stage, on_server, stage
 
 BATCH = 100
+AHEAD = 2
 SHRINKS_MOST = 5
 
 
@@ -76,15 +78,17 @@ def run(seeds: range, jobs: int) -> Iterator[Total]:
         workers = [context.Process(target=_work, args=(url, asked, told), daemon=True) for url in urls]
         for worker in workers:
             worker.start()
-        for part in parts:
+        left = iter(parts)
+        for part in islice(left, AHEAD * jobs):  # a pipe holds only so much: all of them at once could wait for ever
             asked.put(part)
-        for _ in workers:
-            asked.put(None)
         for _ in parts:
-            done = told.get()
-            total.add(done)
+            total.add(told.get())
+            if (part_ahead := next(left, None)) is not None:
+                asked.put(part_ahead)
             total.seconds = time.monotonic() - begun
             yield total
+        for _ in workers:
+            asked.put(None)
         for worker in workers:
             worker.join()
 
