@@ -311,8 +311,9 @@ class Episode:
         scheduler.run(lambda: self._is_lived() and self.world.idle, scheduler.now + 60 * MICROSECONDS)
         scheduler.run(lambda: False, scheduler.now + 3 * MICROSECONDS)  # what waits in a backlog is written
         healer = self.start_host(MACHINES - 1)
+        since = scheduler.now + healer.machine.skew_us
         for _ in range(_ROUNDS):
-            done = self._healed(healer)
+            done = self._healed(healer, since)
             due_at = outlook(healer.executor._ledger, healer.executor._lookable(), "").due_at
             if due_at is None or not done:
                 return due_at is None or self._only_unprovable()
@@ -324,8 +325,8 @@ class Episode:
             task.interrupt = KeyboardInterrupt()
             self.scheduler.wake(task)
 
-    def _healed(self, healer: Host) -> bool:
-        """One reconcile; False when it is of no more use."""
+    def _healed(self, healer: Host, since: int) -> bool:
+        """One reconcile; False when it is of no more use: what is left has been looked at `since` all is well."""
         looked: list[int] = []
 
         def work() -> None:
@@ -336,12 +337,12 @@ class Episode:
         if task.trouble is not None:
             raise task.trouble
         late = max((row["review_at"] or 0 for row in self._seen.values()), default=0)
-        return not (self.scheduler.now > late + 2 * MICROSECONDS and self._only_unprovable())
+        return not (self.scheduler.now > late + 2 * MICROSECONDS and self._only_unprovable(since))
 
-    def _only_unprovable(self) -> bool:
-        """Whether what is still due are doubts that no look can end, looked at after their review."""
+    def _only_unprovable(self, since: int = 0) -> bool:
+        """Whether what is still due are doubts that no look can end, looked at after their review and `since`."""
         return all(
-            row["verdict"] == "effect_unknown" and row["absent_from"] is None
+            row["verdict"] == "effect_unknown" and row["absent_from"] is None and int(row["updated_at"]) >= since
             for row in self.store.rows("effects")
             if row["look_at"] is not None
         )

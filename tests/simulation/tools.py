@@ -171,6 +171,7 @@ def _joint(effect: Effect, order: str, amount: int) -> str:
         world.number += 1
         connection.execute(sa.text(insert), {"effect": effect.id, "attempt": effect.attempt, "reference": reference})
         if store.is_sqlite:  # a server would make others wait for this transaction inside a statement
+            world.told("holds", host=machine.name)
             world.scheduler.point("function before")
             if world.shows("slow function"):
                 world.scheduler.sleep(world.chance.between("function waits", 0.1, 3.0))

@@ -32,7 +32,9 @@ def _both_shown(effect: Effect, first: Landing, second: Landing) -> bool:
     """Whether a look found it later than a look may miss anything, and saw the truth."""
     if effect.tool.grace_us is None or effect.broke("look_lied", "grace"):
         return False
-    seen_from = max(first.at, second.at) + effect.tool.grace_us
+    # It may be hidden until grace after the last possible send, however early it landed.
+    hidden_until = max((int(one.row["absent_from"] or 0) for one in effect.commits), default=0)
+    seen_from = max(first.at + effect.tool.grace_us, second.at + effect.tool.grace_us, hidden_until)
     return any(one.get("answer") == "found" and int(one.data["asked_at"]) > seen_from for one in effect.of("looked"))
 
 

@@ -186,6 +186,17 @@ def deaf_provider() -> Story:
     return story.told(NO, "rejected", "rejected")
 
 
+def hidden_until_grace() -> Story:
+    """One of two effects is hidden from a look that comes before the grace of the last possible send is over."""
+    story = Story("T2").begin().send().refuse().land().broke("acted_on_refusal").closed("rejected", 1)
+    return story.renew().send(2).land(2).returned(2).wait(133).look("found", shown=True)
+
+
+def held_ledger() -> Story:
+    """A function goes on after its time, and its host cannot write that down while another holds the ledger."""
+    return Story("T0").begin().lost().world("holds", host="B").wait(150).send().land().returned(1)
+
+
 def resending_client() -> Story:
     """One attempt, two effects, because a layer below repeats requests."""
     return Story("T0").call().begin().send().land().land(reference="r1b").broke("client_resent").returned(1)
@@ -221,7 +232,7 @@ HONEST: dict[str, Callable[[], Story]] = {
         plain, declined, never_left, never_started, found_later, absent, grace_too_short, late_truth, late_word, resent,
         resend_never_left, forgotten, taken_back, stone, revoke_of_applied, compensated, resolved, wrong_person,
         said_applied, same_transaction, rolled_back, overrun, waiting, conflict, look_alike, left_to_a_person, crashed,
-        clock_jumped, deaf_provider, resending_client, resending_client_at_a_racing_provider,
-        forgotten_copy, empty_answer, lying_look,
+        clock_jumped, deaf_provider, hidden_until_grace, held_ledger, resending_client,
+        resending_client_at_a_racing_provider, forgotten_copy, empty_answer, lying_look,
     )
 }  # fmt: skip

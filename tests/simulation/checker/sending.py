@@ -41,7 +41,8 @@ def sent(world: World, effect: Effect) -> Iterator[str]:
 
 
 def _late(world: World, effect: Effect, event: Event, begun: int, where: str) -> Iterator[str]:
-    """What leaves later than `sends_until` leaves on a host that stood still, and no longer than grace covers."""
+    """What leaves later than `sends_until` leaves on a host that stood still, or that could not write down that its
+    function goes on; and no later than grace covers."""
     present = effect.current(event.number)
     if present is None or effect.broke("pause", "clock"):
         return
@@ -51,8 +52,8 @@ def _late(world: World, effect: Effect, event: Event, begun: int, where: str) ->
     if not judged and not (present.verdict == UNKNOWN and attempt in places(present.row)):
         return
     until, margin = int(present.row["sends_until"]), world.margin_us
-    paused = any(begun < one.number < event.number for one in world.events if one.kind == "paused")
-    if event.at > until + margin and not paused:
+    excused = any(begun < one.number < event.number for one in world.events if one.kind in ("paused", "holds"))
+    if event.at > until + margin and not excused:
         yield f"{where} left at {event.at}, after sends_until {until}, and no host had stood still"
     if effect.tool.grace_us is not None and event.at > until + effect.tool.grace_us + 2 * margin:
         yield f"{where} left at {event.at}, later than grace covers"
