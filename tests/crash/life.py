@@ -177,7 +177,7 @@ class Watch:
         return self._step in WRITES and threading.current_thread().name not in BEHIND
 
     def _executed(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if self._in_write() and statement.startswith(("INSERT INTO effects", "UPDATE effects")):
+        if self._in_write() and statement.startswith(("INSERT INTO effects", "UPDATE effects", "WITH born", "WITH written")):
             self.reach("sql", self._step)
 
     def _commits(self, _connection: Any) -> None:
