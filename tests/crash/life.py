@@ -30,6 +30,7 @@ POLL_S = 0.15
 SWEEP_S = 0.02
 BETWEEN_S = 5.0
 WRITES = ("Start", "Transact", "Write:SettleReturned", "Write:SettleClosed", "Write:SettleLost", "Write:SettleLook")
+ROW_WRITTEN = ("INSERT INTO effects", "UPDATE effects", "WITH born", "WITH written")
 BEHIND = ("counterfoil-sightings", "counterfoil-overruns")
 
 Tier: TypeAlias = Literal["T0", "T1", "T2", "T3", "T4", "T5"]
@@ -41,10 +42,10 @@ Body: TypeAlias = Literal["blocking", "coroutine", "blocking_in_loop"]
 class Point(NamedTuple):
     """Where a process dies: at the `occurrence`-th time that `moment` of `step` is reached.
 
-    Moments of every step: before, after. Of a step that writes also: sql (the effect's row is written, its entry is
-    not), commit (all is written, COMMIT is not sent), committed. The step `Request` is the tool's own: before it is
-    sent (inside `effect.sending()`; with T5, before its row is written), and after it was answered. `Revocation` is the
-    same of a tool's revoke.
+    Moments of every step: before, after. Of a step that writes also: sql (the effect's row is written; its entry is
+    not, or by the same statement), commit (all is written, COMMIT is not sent), committed. The step `Request` is the
+    tool's own: before it is sent (inside `effect.sending()`; with T5, before its row is written), and after it was
+    answered. `Revocation` is the same of a tool's revoke.
     """
 
     moment: str
@@ -177,7 +178,7 @@ class Watch:
         return self._step in WRITES and threading.current_thread().name not in BEHIND
 
     def _executed(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if self._in_write() and statement.startswith(("INSERT INTO effects", "UPDATE effects", "WITH born", "WITH written")):
+        if self._in_write() and statement.startswith(ROW_WRITTEN):
             self.reach("sql", self._step)
 
     def _commits(self, _connection: Any) -> None:

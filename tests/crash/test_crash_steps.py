@@ -91,7 +91,7 @@ def _matters(point: Point) -> bool:
 
 def test_the_points_of_a_first_call(stage: Stage) -> None:
     """A call whose answer comes passes these points in this order: the observer is told of each step before and after
-    it, and each of the two transactions writes the row before its entry and commits once."""
+    it, and each of the two transactions writes row and entry and commits once."""
     points = stage.rehearse(Story("T2", "none", None))
     write = ("before", "sql", "commit", "committed", "after")
     assert points == [

@@ -19,6 +19,7 @@ from counterfoil.guard import Asks
 from counterfoil.ledger.batch import Batch
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
+from counterfoil.ledger.whole import AT_ONCE_US
 from counterfoil.ledger.writer import Fell
 
 PAY = Asks(tenant="", tool="pay", task="t", turn=1, similar=b"s" * 32)
@@ -53,9 +54,7 @@ def wait_for_a_lock(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_a_begin_that_waited_for_anothers_heeds_what_came_meanwhile(
-    served: Ledger, clock: ManualClock, queued: bool
-) -> None:
+def test_a_begin_that_waited_for_anothers_heeds_what_came_meanwhile(served: Ledger, queued: bool) -> None:
     """Another's begin of the same effect is under way and comes to nothing; the tool was paused while this one waited
     for it. Paused it begins nothing, whether it is alone or alone in the queue."""
     one = One(served)
@@ -71,7 +70,7 @@ def test_a_begin_that_waited_for_anothers_heeds_what_came_meanwhile(
             answer = threads.submit(begins)
             wait_for_a_lock(served)
             served.guards.pause("pay", "", by="Ada", why="too many doubles")
-            clock.advance(1)
+            threading.Event().wait(2 * AT_ONCE_US / 1e6)  # the server's clock, which cannot be set
             under_way.rollback()
         refused = answer.result()
     assert isinstance(refused, Declined)
@@ -136,3 +135,28 @@ def test_the_guards_one_reading_hears_all_three_tables(served: Ledger) -> None:
     assert answer.admitted is not None
     assert answer.admitted.repeats.wrong == 1
     assert answer.admitted.circuit.failures == 3
+
+
+def test_a_role_that_may_not_read_the_entries_may_begin_and_settle(
+    postgres_server: PostgresServer, postgres_template: str
+) -> None:
+    """Who writes the ledger needs to insert entries, not to read them."""
+    name = postgres_server.create(template=postgres_template)
+    owner = sa.create_engine(postgres_server.url(name))
+    with owner.begin() as connection:
+        connection.execute(sa.text("CREATE ROLE writer LOGIN"))
+        connection.execute(sa.text("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer"))
+        connection.execute(sa.text("REVOKE SELECT ON entries FROM writer"))
+    engine = open_engine(owner.url.set(username="writer").render_as_string(hide_password=False))
+    try:
+        one = One(Ledger(engine))
+        answer = one.ledger.change(one.begin(asks=PAY))
+        assert isinstance(answer, Applied)
+        assert isinstance(one.ledger.change(replace(one.returned(), row=answer.row)), Applied)
+    finally:
+        engine.dispose()
+        with owner.begin() as connection:
+            connection.execute(sa.text("DROP OWNED BY writer"))
+            connection.execute(sa.text("DROP ROLE writer"))
+        owner.dispose()
+        postgres_server.drop(name)

@@ -66,9 +66,9 @@ TOGETHER: Final = (
     ),
     Rule(
         "whole: an insert that waited asks the guards again",
-        BATCH,
-        "if self._times.clock.boot_us() - asked_at < PROMPT_US:",
-        "if True:",
+        "ledger/whole.py",
+        "if waited_us < AT_ONCE_US else",
+        "if True else",
         ON_WHOLE,
         server=True,
     ),

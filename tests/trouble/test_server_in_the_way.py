@@ -118,7 +118,8 @@ def test_a_serialization_failure_is_tried_again(ledger_url: str, foreign: sa.Eng
     spoilt: list[str] = []
 
     def spoil(connection: sa.Connection, cursor: Any, statement: str, *_: Any) -> None:
-        if statement.startswith(("UPDATE effects", "WITH written")) and not spoilt:  # the settle; its snapshot is taken already
+        # The settle; its snapshot is taken already.
+        if statement.startswith(("UPDATE effects", "WITH written")) and not spoilt:
             spoilt.append(statement)
             with foreign.begin() as other:
                 other.execute(effects.update().values(look_at=effects.c.look_at + 1))

@@ -65,8 +65,6 @@ class Refused:
 
 
 APART: Final = Apart()
-# An insert that took longer may have waited for another's, while a tool was paused.
-PROMPT_US: Final = 50_000
 Carried: TypeAlias = Answer | Apart | Refused | LedgerUnavailable
 _Ending: TypeAlias = SettleReturned | SettleClosed | SettleLost
 
@@ -168,13 +166,9 @@ class Batch:
     def _give_birth_whole(self, begin: Begin, asks: Asks, row: Row, columns: dict[str, Any]) -> None:
         """The same for one, with its entry and what its guards are asked."""
         one = Writing(begin, row, row, begun_entry(begin, row), born=True, explained=True)
-        asked_at = self._times.clock.boot_us()
         there = whole.give_birth(self._connection, columns, entry(self._connection, row, one.decision), asks)
-        if there is None:
-            return
-        self._writes[row.key] = one
-        if self._times.clock.boot_us() - asked_at < PROMPT_US:
-            self._there[row.key] = there
+        if there is not None:
+            self._writes[row.key], self._there[row.key] = one, there
 
     def _new(self, begin: Begin, reading: Reading, by: str | None) -> Row:
         row = new_row(begin, f"{begin.id}-k0", reading)

@@ -15,11 +15,16 @@ from sqlalchemy.dialects import postgresql
 
 from counterfoil.guard import Asks
 from counterfoil.ledger.schema import effects, entries
-from counterfoil.ledger.standing import OF_CALL, Standing, asked_of, standing_of
+from counterfoil.ledger.standing import OF_CALL, Standing, asked_of, standing_of, standings
 from counterfoil.ledger.statements import UNTOUCHED
 
 _ENTRY: Final = tuple(column for column in entries.columns)
 _BORN: Final = "born"
+# By the server's clock, from the statement's arrival to the row.
+AT_ONCE_US: Final = 5_000
+_WAITED_US: Final = sa.literal_column(
+    "CAST(EXTRACT(EPOCH FROM clock_timestamp() - statement_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger
+)
 
 
 def is_known(connection: sa.Connection) -> bool:
@@ -30,15 +35,18 @@ def is_known(connection: sa.Connection) -> bool:
 def give_birth(
     connection: sa.Connection, columns: Mapping[str, Any], entry: Mapping[str, Any], asks: Asks
 ) -> Standing | None:
-    """Insert an effect and its first entry; how its tool stood when that began, or None: the effect is there already.
+    """Insert an effect and its first entry; how its tool stood then, or None: the effect is there already.
 
-    Where another's insert was in the way, what the guards are asked was read before that ended.
+    What the guards are asked is read when the statement begins. If the row was inserted later than at once, another's
+    insert was in the way, and they are asked again: a tool may have been paused meanwhile.
     """
     statement = _birth(tuple(columns))
     found = connection.execute(statement, {**columns, **_renamed(entry), **asked_of(asks)}).all()
-    if not any(one.part == _BORN for one in found):
+    born = [one for one in found if one.part == _BORN]
+    if not born:
         return None
-    return standing_of(found, asks)
+    waited_us: int = born[0].opened_at
+    return standing_of(found, asks) if waited_us < AT_ONCE_US else standings(connection, [asks])[0]
 
 
 def settle(
@@ -65,13 +73,15 @@ def _bound(names: Sequence[str]) -> dict[str, sa.BindParameter[Any]]:
 
 @lru_cache(maxsize=8)
 def _birth(names: tuple[str, ...]) -> Any:
-    inserted = postgresql.insert(effects).values(_bound(names)).on_conflict_do_nothing().returning(effects.c.key)
-    born = inserted.cte(_BORN)
-    nothing = [sa.null() for _ in OF_CALL.selected_columns][2:]
-    there = sa.select(sa.literal_column(f"'{_BORN}'", sa.String), sa.literal_column("''", sa.String), *nothing)
-    return sa.union_all(*OF_CALL.selects, there.select_from(born)).add_cte(
-        _entry_after(born).returning(entries.c.seq).cte("explained")
-    )
+    inserted = postgresql.insert(effects).values(_bound(names)).on_conflict_do_nothing()
+    born = inserted.returning(effects.c.key, _WAITED_US.label("waited_us")).cte(_BORN)
+    told: dict[str, Any] = {
+        "part": sa.literal_column(f"'{_BORN}'", sa.String),
+        "tenant": sa.literal_column("''", sa.String),
+    }
+    told["opened_at"] = born.c.waited_us
+    there = sa.select(*(told.get(one.name, sa.null()) for one in OF_CALL.selected_columns)).select_from(born)
+    return sa.union_all(*OF_CALL.selects, there).add_cte(_entry_after(born).cte("explained"))
 
 
 @lru_cache(maxsize=64)
