@@ -22,7 +22,7 @@ from counterfoil.guard.budget import Budget
 from counterfoil.host import SystemHost
 from counterfoil.ledger.connect import open_engine
 from counterfoil.ledger.ledger import Ledger
-from counterfoil.ledger.writer import Fell, Writer
+from counterfoil.ledger.writer import SWITCH, Fell, Writer
 
 
 @pytest.mark.parametrize("brings_row", [False, True])
@@ -177,9 +177,12 @@ def test_who_is_told_of_a_batch_may_wait_for_the_ledger(ledger_url: str, clock: 
     engine.dispose()
 
 
-def test_a_coroutine_whose_shared_reading_fell_reads_by_itself(ledger_url: str) -> None:
+def test_a_coroutine_whose_shared_reading_fell_reads_by_itself(
+    ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is raised in the thread that reads for many is nobody's answer: a coroutine reads alone, and its call goes
     on."""
+    monkeypatch.setenv(SWITCH, "on")  # whatever the others are run with
 
     @tool(key=("order",))
     async def pay(order: str) -> str:

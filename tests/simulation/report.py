@@ -6,6 +6,8 @@ from collections import Counter
 
 from simulation.plan import BREAKING, FAULTS
 
+from counterfoil.ledger.writer import is_grouped
+
 PROOFS = (
     *("never_sent", "rejected", "absent_after_grace", "revoked", "returned", "found", "same_transaction", "operator"),
 )
@@ -19,9 +21,9 @@ STEPS = (
 )
 OTHERS = (
     *("fault resent and known", "fault forgets keys", "clock jumped", "resolved", "begun again from unknown (P2)"),
-    *("committed by the queue", "several committed by the queue"),
     *("cut refused", "cut lost before", "cut lost after", "answer 402", "answer 409", "answer 410", "answer 429"),
 )
+QUEUE = ("committed by the queue", "several committed by the queue")
 
 
 def wanted() -> list[str]:
@@ -32,7 +34,7 @@ def wanted() -> list[str]:
     steps = [f"{step} {moment}" for step in STEPS for moment in ("before", "after")]
     blows = [f"{blow} at {step} {moment}" for step in STEPS for moment in ("before", "after")
              for blow in ("kill", "pause", "cancel")]  # fmt: skip
-    return [*faults, *proofs, *broken, *steps, *blows, *OTHERS]
+    return [*faults, *proofs, *broken, *steps, *blows, *OTHERS, *(QUEUE if is_grouped() else ())]
 
 
 def missing(hits: Counter[str]) -> list[str]:
