@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from simulation.checker.reading import APPLIED, NO, UNKNOWN, Effect, Landing, World, structured
+from simulation.checker.reading import APPLIED, NO, UNKNOWN, Effect, Event, Landing, World, structured
 
 
 def incidents(world: World, effect: Effect) -> Iterator[str]:
@@ -21,21 +21,34 @@ def incidents(world: World, effect: Effect) -> Iterator[str]:
         return
     standing = [one for one in effect.landings if one.undone is None]
     for first, second in combinations(standing, 2):
-        if _both_shown(effect, first, second) or _both_returned(effect, first, second):
+        if _both_shown(world, effect, first, second) or _both_returned(effect, first, second):
             yield (
                 f"incident: effect {effect.id}: it stands twice (events {first.number}, {second.number}), the ledger "
                 "was shown it, and nobody is told"
             )
 
 
-def _both_shown(effect: Effect, first: Landing, second: Landing) -> bool:
-    """Whether a look found it later than a look may miss anything, and saw the truth."""
-    if effect.tool.grace_us is None or effect.broke("look_lied", "grace"):
+def _both_shown(world: World, effect: Effect, first: Landing, second: Landing) -> bool:
+    """Whether a look found it later than a look may miss anything, saw the truth, and was heard.
+
+    By a clock that jumped nobody knows when it was asked; a host that stood still has given a look up that answers when
+    it goes on.
+    """
+    if effect.tool.grace_us is None or effect.broke("look_lied", "grace", "clock"):
         return False
     # It may be hidden until grace after the last possible send, however early it landed.
     hidden_until = max((int(one.row["absent_from"] or 0) for one in effect.commits), default=0)
     seen_from = max(first.at + effect.tool.grace_us, second.at + effect.tool.grace_us, hidden_until)
-    return any(one.get("answer") == "found" and int(one.data["asked_at"]) > seen_from for one in effect.of("looked"))
+    return any(
+        one.get("answer") == "found" and int(one.data["asked_at"]) > seen_from and not _given_up(world, effect, one)
+        for one in effect.of("looked")
+    )
+
+
+def _given_up(world: World, effect: Effect, look: Event) -> bool:
+    """Whether a host may have stood still while this look was under way."""
+    since = max((one.number for one in effect.commits if one.number < look.number), default=0)
+    return any(one.kind == "paused" and since < one.number < look.number for one in world.events)
 
 
 def _both_returned(effect: Effect, first: Landing, second: Landing) -> bool:
