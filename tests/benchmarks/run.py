@@ -36,7 +36,7 @@ SLOW_CALLERS: Final = (1, 32, 256)
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything: the ordinary run takes less than nine minutes of two quiet cores."""
+    """How much of everything: the ordinary run takes about ten minutes of two quiet cores."""
 
     effort: Effort
     sizes: tuple[int, ...]

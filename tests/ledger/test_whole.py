@@ -61,8 +61,9 @@ def test_a_begin_that_waited_for_anothers_heeds_what_came_meanwhile(served: Ledg
     begin = one.begin(asks=PAY)
 
     def begins() -> Applied | Declined:
-        answer = served._apply_together(lambda: [begin], 5.0)[0] if queued else served.change(begin)
-        return served.concluded(begin, answer) if isinstance(answer, Fell) else answer  # type: ignore[return-value]
+        return (
+            served.concluded(begin, served._apply_together(lambda: [begin], 5.0)[0]) if queued else served.change(begin)
+        )
 
     with ThreadPoolExecutor(1) as threads:
         with served.engine.connect() as connection, connection.begin() as under_way:

@@ -24,6 +24,8 @@ from counterfoil.text import storable
 # Who set a task's budget: the task's own host, or the executor for all of its tasks.
 Source: TypeAlias = Literal["task", "executor"]
 OVERRUN: Final = "budget_overrun"
+# The row of one task.
+NAMED: Final = (tasks.c.tenant == sa.bindparam("of_tenant")) & (tasks.c.task == sa.bindparam("of_task"))
 
 
 def locked(connection: sa.Connection, asks: Asks, now: int) -> Account | None:
@@ -68,13 +70,6 @@ def declare(connection: sa.Connection, tenant: str, task: str, budget: Budget | 
     if budget is not None and found["budget"] != budget.as_json():
         raise _differs(name, found["budget"], budget)
     return _account(found)
-
-
-def is_kept(connection: sa.Connection, asks: Asks) -> bool:
-    """Whether anything is counted for the task."""
-    if not asks.task:
-        return False
-    return connection.execute(_KEPT, {"of_tenant": asks.tenant, "of_task": storable(asks.task)}).first() is not None
 
 
 def read(connection: sa.Connection, tenant: str, task: str) -> Account:
@@ -137,10 +132,8 @@ def _of(tenant: str, task: str) -> Any:
     return (tasks.c.tenant == tenant) & (tasks.c.task == task)
 
 
-_NAMED: Final = (tasks.c.tenant == sa.bindparam("of_tenant")) & (tasks.c.task == sa.bindparam("of_task"))
-_ROW: Final = sa.select(tasks).where(_NAMED)
+_ROW: Final = sa.select(tasks).where(NAMED)
 _ROW_LOCKED: Final = _ROW.with_for_update()
-_KEPT: Final = sa.select(tasks.c.tenant, tasks.c.task).where(_NAMED)
 
 
 def _row(connection: sa.Connection, tenant: str, task: str) -> Mapping[str, Any] | None:

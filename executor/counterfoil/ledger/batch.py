@@ -48,7 +48,7 @@ from counterfoil.ledger.statements import (
 from counterfoil.ledger.times import Times
 from counterfoil.ledger.transaction import Transient
 from counterfoil.ledger.undos import OriginalRefuses
-from counterfoil.ledger.writing import Writing, entry, explain, update, update_untouched, write
+from counterfoil.ledger.writing import Writing, entry, explain, update, update_untouched, update_whole, write
 from counterfoil.transition import Decision, Refusal, Repeated, begun_entry, decide, new_row
 
 
@@ -112,7 +112,7 @@ class Batch:
         ordered = sorted(changes, key=attrgetter("key"))
         if len({change.key for change in changes}) != len(changes):
             raise ValueError("a batch holds one change per key")
-        self._whole = len(changes) == 1 and whole.is_known(self._connection)
+        self._whole = len(changes) == 1 and not self._is_sqlite
         self._left_apart(ordered)
         self._give_birth([one for one in ordered if isinstance(one, Begin) and one.fresh and self._is_open(one)])
         if unread:
@@ -186,7 +186,10 @@ class Batch:
             decided = self._decided(change.row.changed({"now": now}), change)
             if isinstance(decided, Writing) and decided.decision.event is not None:
                 ready.append(decided)  # what is refused or was written before is judged by the row as it is now
-        written = update_untouched(self._connection, ready, whole=self._whole)
+        if self._whole and ready:
+            written = update_whole(self._connection, ready[0])
+        else:
+            written = update_untouched(self._connection, ready)
         if written != len(ready) and not self._alone:
             raise Mismatched
         self._writes |= {one.before.key: one for one in ready[:written]}

@@ -21,9 +21,9 @@ from counterfoil.guard.budget import Account, Budget
 from counterfoil.guard.loop import End, Repeats
 from counterfoil.ledger import accounts, notices, twins
 from counterfoil.ledger.dialect import inserting, upsert
-from counterfoil.ledger.repeating import TOOL, counted, counted_of, insisted, set_counted, tally
+from counterfoil.ledger.repeating import TOOL, counted, insisted, set_counted, tally
 from counterfoil.ledger.schema import tools
-from counterfoil.ledger.standing import Standing, set_circuit, standing
+from counterfoil.ledger.standing import Standing, set_circuit, standing, standings
 from counterfoil.text import storable
 
 T = TypeVar("T")
@@ -63,16 +63,17 @@ def admit(
         GuardRefuses: a guard is against it. With `asks.enforce` False only a pause is; the others are noted.
         UsageError: the task has another budget.
     """
-    there = there or standing(connection, asks)
+    # Who has not been told that there is no account of the task looks for it under its lock.
+    counts = there is None or there.kept or asks.budget is not None or asks.cost is not None
+    there = there or standings(connection, [asks])[0]
     if there.paused:
         raise GuardRefuses(Blocked("paused"))
     # From unknown a resend takes the same money that is held already.
     cost = asks.cost if begun is None or begun.open_attempts.bit_count() == 1 else None
-    counts = there.kept or asks.budget is not None or asks.cost is not None
     account = accounts.locked(connection, asks, now) if counts else None
     circuit = there.circuit
     # Where guards only note, what an earlier call of the same transaction has noted counts too.
-    mine, of_tool = there.repeats if there.repeats and asks.enforce else counted_of(connection, asks)
+    mine, of_tool = (there if asks.enforce else standings(connection, [asks])[0]).repeats
     for blocked in (_by_budget(account, asks, cost), _by_loop(mine, of_tool, asks)):
         _heed(connection, asks, blocked, now)
     probes = False
@@ -173,13 +174,12 @@ def uncounted(connection: sa.Connection, asks: Asks) -> Admitted | None:
     Raises:
         GuardRefuses: the tool is paused.
     """
-    there = standing(connection, asks)
+    there = standings(connection, [asks])[0]
     if there.paused:
         raise GuardRefuses(Blocked("paused"))
-    budgeted = asks.budget is not None or (asks.task != "" and accounts.is_kept(connection, asks))
-    if budgeted or there.circuit.opened_at is not None:
+    if asks.budget is not None or there.kept or there.circuit.opened_at is not None:
         return None
-    mine, of_tool = counted_of(connection, asks)
+    mine, of_tool = there.repeats
     return None if _by_loop(mine, of_tool, asks) is not None else Admitted(mine, there.circuit)
 
 
@@ -237,7 +237,7 @@ class Guards:
         def work(connection: sa.Connection) -> Blocked | None:
             now = self._time(connection)
             assert asks.similar is not None
-            mine, of_tool = counted_of(connection, asks)
+            mine, of_tool = standings(connection, [asks])[0].repeats
             blocked = _by_loop(mine, of_tool, asks)
             if blocked is None or not asks.enforce:
                 tally(connection, asks, End.WRONG, None, now)

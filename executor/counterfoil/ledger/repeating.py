@@ -27,15 +27,16 @@ TOOL: Final = b""
 SLACK_US: Final = MICROSECONDS
 
 
-_IN_TURN = sa.select(repeats).where(
+# What is counted for one tool in one turn of a task.
+IN_TURN: Final = (
     (repeats.c.tenant == sa.bindparam("of_tenant"))
     & (repeats.c.task == sa.bindparam("of_task"))
     & (repeats.c.turn == sa.bindparam("of_turn"))
     & (repeats.c.tool == sa.bindparam("of_tool"))
 )
+_IN_TURN = sa.select(repeats).where(IN_TURN)
 _OF_PLACE = _IN_TURN.where(repeats.c.similar == sa.bindparam("of_similar"))
 _OF_PLACE_LOCKED = _OF_PLACE.with_for_update()
-_OF_CALL = _IN_TURN.where(repeats.c.similar.in_((sa.bindparam("of_similar"), TOOL)))
 
 
 def tally(connection: sa.Connection, asks: Asks, end: End, answer: str | None, now: int) -> Repeats:
@@ -85,15 +86,6 @@ def counted(connection: sa.Connection, asks: Asks, similar: bytes, *, lock: bool
         asked = _OF_PLACE_LOCKED
     found = connection.execute(asked, _bound(place)).first()
     return loop.NONE if found is None else of_row(found)
-
-
-def counted_of(connection: sa.Connection, asks: Asks) -> tuple[Repeats, Repeats]:
-    """What is counted for a call, in one reading: for the same call, and for its tool."""
-    if not asks.task or asks.similar is None:
-        return loop.NONE, loop.NONE
-    found = connection.execute(_OF_CALL, _bound(_repeat(asks, asks.similar)))
-    there = {bytes(one.similar): of_row(one) for one in found}
-    return there.get(asks.similar, loop.NONE), there.get(TOOL, loop.NONE)
 
 
 def of_row(found: sa.Row[Any]) -> Repeats:

@@ -16,8 +16,9 @@ from counterfoil.guard import loop
 from counterfoil.guard.asking import Asks
 from counterfoil.guard.breaker import CLOSED, Circuit
 from counterfoil.guard.loop import Repeats
+from counterfoil.ledger.accounts import NAMED
 from counterfoil.ledger.dialect import upsert
-from counterfoil.ledger.repeating import TOOL, of_row
+from counterfoil.ledger.repeating import IN_TURN, TOOL, of_row
 from counterfoil.ledger.schema import repeats, tasks, tools
 from counterfoil.text import storable
 
@@ -29,23 +30,22 @@ EVERYBODY: Final = "*"
 class Standing:
     """How a tool stands for a tenant: its breaker, and whether it is paused.
 
-    Read together with several others, it also says whether anything is counted for the call's task, and what had been
-    counted for the call and for its tool.
+    Where the guards' other tables are read too (`standings`), it also says whether anything is counted for the call's
+    task, and what had been counted for the call and for its tool.
     """
 
     circuit: Circuit = CLOSED
     paused: bool = False
-    kept: bool = True
-    repeats: tuple[Repeats, Repeats] | None = None
+    kept: bool = False
+    repeats: tuple[Repeats, Repeats] = (loop.NONE, loop.NONE)
 
 
 _STANDING = sa.select(
     tools.c.tool, tools.c.tenant, tools.c.paused_at, tools.c.failures, tools.c.opened_at, tools.c.probe_claim,
     tools.c.probe_until,
 )  # fmt: skip
-_OF_TOOL = _STANDING.where(
-    (tools.c.tool == sa.bindparam("of_tool")) & tools.c.tenant.in_((sa.bindparam("of_tenant"), EVERYBODY))
-)
+_FOR_TENANT = (tools.c.tool == sa.bindparam("of_tool")) & tools.c.tenant.in_((sa.bindparam("of_tenant"), EVERYBODY))
+_OF_TOOL = _STANDING.where(_FOR_TENANT)
 _OF_TOOL_LOCKED = _STANDING.where(
     (tools.c.tool == sa.bindparam("of_tool")) & (tools.c.tenant == sa.bindparam("of_tenant"))
 ).with_for_update()
@@ -117,17 +117,12 @@ _PARTS: Final = {  # which columns of which table a part has; of the others it h
 
 def _part(part: str, place: sa.ColumnElement[bool]) -> sa.Select[Any]:
     table, known = _PARTS[part]
-    columns = {"name": tools.c.tool, **{name: tools.c[name] for name in _CIRCUIT}}
-    columns |= {name: repeats.c[name] for name in _COUNTS}
+    columns = {**_PARTS[_TOOL][1], **_PARTS[_COUNTED][1]}
     return sa.select(
         sa.literal_column(f"'{part}'", sa.String).label("part"),
         table.c.tenant,
         *(known.get(name, sa.cast(sa.null(), column.type)).label(name) for name, column in columns.items()),
     ).where(place)
-
-
-def _is(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    return column == sa.bindparam(f"of_{column.name}")
 
 
 def _among(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
@@ -136,11 +131,10 @@ def _among(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
 
 # Asked with `asked_of`, understood by `standing_of`.
 OF_CALL: Final = sa.union_all(
-    _part(_TASK, _is(tasks.c.tenant) & _is(tasks.c.task)),
-    _part(_TOOL, _is(tools.c.tool) & tools.c.tenant.in_((sa.bindparam("of_tenant"), EVERYBODY))),
-    _part(_COUNTED, _is(repeats.c.tenant) & _is(repeats.c.task) & _is(repeats.c.turn) & _is(repeats.c.tool)
-          & repeats.c.similar.in_((sa.bindparam("of_similar"), TOOL))),
-)  # fmt: skip
+    _part(_TASK, NAMED),
+    _part(_TOOL, _FOR_TENANT),
+    _part(_COUNTED, IN_TURN & repeats.c.similar.in_((sa.bindparam("of_similar"), TOOL))),
+)
 _OF_CALLS: Final = sa.union_all(
     _part(_TASK, _among(tasks.c.tenant) & _among(tasks.c.task)),
     _part(_TOOL, _among(tools.c.tool)),

@@ -18,18 +18,13 @@ from counterfoil.ledger.schema import effects, entries
 from counterfoil.ledger.standing import OF_CALL, Standing, asked_of, standing_of, standings
 from counterfoil.ledger.statements import UNTOUCHED
 
-_ENTRY: Final = tuple(column for column in entries.columns)
+_ENTRY: Final = tuple(entries.columns)
 _BORN: Final = "born"
 # By the server's clock, from the statement's arrival to the row.
 AT_ONCE_US: Final = 5_000
 _WAITED_US: Final = sa.literal_column(
     "CAST(EXTRACT(EPOCH FROM clock_timestamp() - statement_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger
 )
-
-
-def is_known(connection: sa.Connection) -> bool:
-    """Whether the database takes such statements."""
-    return connection.dialect.name == "postgresql"
 
 
 def give_birth(
@@ -78,8 +73,8 @@ def _birth(names: tuple[str, ...]) -> Any:
     told: dict[str, Any] = {
         "part": sa.literal_column(f"'{_BORN}'", sa.String),
         "tenant": sa.literal_column("''", sa.String),
+        "opened_at": born.c.waited_us,
     }
-    told["opened_at"] = born.c.waited_us
     there = sa.select(*(told.get(one.name, sa.null()) for one in OF_CALL.selected_columns)).select_from(born)
     return sa.union_all(*OF_CALL.selects, there).add_cte(_entry_after(born).cte("explained"))
 

@@ -60,24 +60,23 @@ def update(connection: sa.Connection, writings: Sequence[Writing]) -> None:
         raise Transient
 
 
-def update_untouched(connection: sa.Connection, writings: Sequence[Writing], *, whole: bool = False) -> int:
-    """Write rows that were read in earlier transactions; how many were still the same. `whole`: with their entries."""
-    if not whole:
-        return _update(connection, writings, UNTOUCHED_UPDATE)
-    done = 0
-    for one in writings:
-        columns = concealed.conceal(connection, one.before, to_columns(one.content))
-        told = entry(connection, one.after, one.decision)
-        one.content, one.explained = {}, settle(connection, columns, _untouched(one.before), told)
-        done += one.explained
-    return done
+def update_untouched(connection: sa.Connection, writings: Sequence[Writing]) -> int:
+    """Write rows that were read in earlier transactions; how many were still the same."""
+    return _update(connection, writings, UNTOUCHED_UPDATE)
+
+
+def update_whole(connection: sa.Connection, one: Writing) -> int:
+    """Write one such row together with its entry, where the database takes that as one statement."""
+    columns, told = _columns(connection, one), entry(connection, one.after, one.decision)
+    one.content, one.explained = {}, settle(connection, columns, _untouched(one.before), told)
+    return int(one.explained)
 
 
 def _update(connection: sa.Connection, writings: Sequence[Writing], statement: sa.Update) -> int:
     """Those with the same columns go together, each group in the order of the keys."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for one in writings:
-        values = concealed.conceal(connection, one.before, to_columns(one.content))
+        values = _columns(connection, one)
         values |= _untouched(one.before) if statement is UNTOUCHED_UPDATE else _guarded(one.before)
         groups.setdefault(tuple(sorted(one.content)), []).append(values)
         one.content = {}
@@ -85,6 +84,10 @@ def _update(connection: sa.Connection, writings: Sequence[Writing], statement: s
     for group in groups.values():
         done += connection.execute(statement, group if len(group) > 1 else group[0]).rowcount
     return done
+
+
+def _columns(connection: sa.Connection, one: Writing) -> dict[str, Any]:
+    return concealed.conceal(connection, one.before, to_columns(one.content))
 
 
 def _guarded(before: Row) -> dict[str, Any]:
